@@ -39,6 +39,7 @@ Database = Annotated[
     ),
 ]
 OfDatabase = Annotated[str | None, typer.Option("--table", help="The table of that server.")]
+Union = Annotated[bool, typer.Option("--union-by-name", help="The files of a folder may differ in columns and types.")]
 
 
 @app.command()
@@ -56,6 +57,7 @@ def init(
     encoding: Encoding = None,
     sheet: Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")] = None,
     names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
+    union_by_name: Union = False,
     noise: Annotated[
         bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
     ] = False,
@@ -66,7 +68,14 @@ def init(
         from anon_pipeline.engine.duckdb import DuckDBEngine
         from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
-    stated = {"table": of_database, "query": query, "sheet": sheet, "delimiter": delimiter, "encoding": encoding}
+    stated: dict[str, object] = {
+        "table": of_database,
+        "query": query,
+        "sheet": sheet,
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "union_by_name": union_by_name or None,
+    }
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
     source, table = _named("--from FILE", place, database, {**stated, **unnamed})
     with scratch_folder() as scratch:
@@ -98,6 +107,7 @@ def profile(
     query: Query = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    union_by_name: Union = False,
     as_json: AsJson = False,
 ) -> None:
     """Propose a spec as `init` does, without a dataset folder."""
@@ -111,6 +121,7 @@ def profile(
         "query": query,
         "delimiter": delimiter,
         "encoding": encoding,
+        "union_by_name": union_by_name or None,
     }
     source, table = _named("TABLE", place, database, stated)
     with scratch_folder() as scratch:

@@ -131,7 +131,7 @@ def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = Ma
 
 def _refuse_files_that_differ(files: Sequence[Path], folder: Path, label: str) -> None:
     first = {field.name: field.type for field in pq.read_schema(files[0])}
-    remedy = "correct it, or say source.union_by_name: true if that is as it should be"
+    remedy = "correct it, or say source.union_by_name: true, or --union-by-name, if that is as it should be"
     for file in files[1:]:
         here, there = str(file.relative_to(folder)), str(files[0].relative_to(folder))
         schema: dict[str, pa.DataType] = {field.name: field.type for field in pq.read_schema(file)}

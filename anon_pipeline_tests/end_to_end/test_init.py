@@ -51,6 +51,23 @@ def test_an_undecided_spec_runs(here: Path) -> None:
     assert not (here / "var/releases").exists()
 
 
+def test_files_of_a_folder_may_differ_where_that_is_said(here: Path) -> None:
+    (here / "parts").mkdir()
+    people().drop(columns="religion").to_parquet(here / "parts/a.parquet")
+    people().to_parquet(here / "parts/b.parquet")
+    refused = command(here, "init", "guests", "--from", "parts")
+    assert refused.exit_code == 2
+    assert "b.parquet has the column religion, which a.parquet has not" in refused.sentence
+    assert "--union-by-name" in refused.sentence
+    made = command(here, "init", "guests", "--from", "parts", "--union-by-name")
+    assert made.exit_code == 0, made.said
+    assert "union_by_name: true" in (here / "data/guests/release.yaml").read_text()
+    assert "800 rows" in made.said
+    profiled = command(here, "profile", "parts", "--union-by-name", "--json")
+    assert profiled.exit_code == 0, profiled.said
+    assert json.loads(profiled.stdout)["rows"] == 800
+
+
 def test_the_target_alone_is_enough(here: Path) -> None:
     command(here, "init", "guests", "--from", "people.csv")
     file = here / "data/guests/release.yaml"
