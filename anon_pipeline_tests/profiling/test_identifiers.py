@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from stdnum import luhn
 from stdnum.es import dni
@@ -111,7 +111,12 @@ def test_a_column_of_identifiers_with_some_typos_is_overlooked(kind: str, seed: 
 )
 @settings(max_examples=times(150))
 def test_random_numbers_are_taken_for_identifiers(seed: int, digits: int, n: int, step: int, consecutive: bool) -> None:
-    """Random, rounded and consecutive numbers of every length: by the stated rate no example in a million is one."""
+    """Random, rounded and consecutive numbers of every length: by the stated rate no example in a million is one.
+
+    But for consecutive ones of nine digits: they may be the birth numbers of one day, which had no check digit until
+    1954.
+    """
+    assume(not (consecutive and digits == 9))
     generator = random.Random(seed)
     low, high = 10 ** (digits - 1), 10**digits - 1
     if consecutive:
