@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from sklearn import get_config
 
@@ -67,8 +69,7 @@ def _with_moments(frame: pd.DataFrame) -> pd.DataFrame:
     dates = [name for name in frame.columns if _of_dates(frame[name])]
     if not dates:
         return frame  # assigning nothing would copy it
-    known = {name: frame[name].astype(object).where(frame[name].notna(), None) for name in dates}
-    return frame.assign(**{name: known[name].to_numpy("datetime64[D]").astype("datetime64[us]") for name in dates})
+    return frame.assign(**{name: _none_for_missing(frame[name]).astype("datetime64[us]") for name in dates})
 
 
 def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
@@ -76,9 +77,11 @@ def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     moments = {name: recoded[name] for name in recoded.columns if _of_dates(like.get(name))}
     if not moments:
         return recoded
-    return recoded.assign(
-        **{name: column.dt.date.astype(object).where(column.notna(), None) for name, column in moments.items()}
-    )
+    return recoded.assign(**{name: _none_for_missing(column.dt.date) for name, column in moments.items()})
+
+
+def _none_for_missing(column: pd.Series) -> npt.NDArray[np.object_]:
+    return np.array([None if gone else value for value, gone in zip(column, column.isna(), strict=True)], dtype=object)
 
 
 def _of_dates(column: Any) -> bool:

@@ -8,15 +8,17 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.engine.first_look import FirstLook, first_look
 from anon_pipeline.engine.sources import require_there
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram
-from anon_pipeline.spec import HierarchyFile, ImportedModel, ReleaseSpec
+from anon_pipeline.spec import ColumnType, HierarchyFile, ImportedModel, ReleaseSpec
 from anon_pipeline.spec.locations import is_address
 from anon_pipeline.spec.permission import require_code
+from anon_pipeline.tables import Domain
 
 
 def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLook:
@@ -29,8 +31,9 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     Raises
     ------
     InputError
-        For a key or a file that is missing, columns that do not fit the spec, fewer people than k, and demands that no
-        grouping of the people can meet, as far as that is cheap to see.
+        For a key or a file that is missing, columns that do not fit the spec, fewer people than k, values that the
+        levels or the hierarchy of a column lack, and demands that no grouping of the people can meet, as far as that is
+        cheap to see.
     """
     secrets_of(spec)
     if isinstance(spec.guide.model, ImportedModel):
@@ -41,9 +44,9 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
         return FirstLook()
     demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
     as_stored = not spec.masks and spec.audit.control != "held_out"  # otherwise other people or values are grouped
-    looked = first_look(
-        spec, sorted({str(demand.sensitive_column) for demand in demands}) if as_stored else (), however_large
-    )
+    counted = {str(demand.sensitive_column) for demand in demands} | set(_described(spec))
+    looked = first_look(spec, sorted(counted) if as_stored else (), however_large)
+    _require_described(spec, looked)
     for demand in demands:
         if demand.sensitive_column not in looked.values:
             continue
@@ -62,6 +65,31 @@ def _require_files(spec: ReleaseSpec) -> None:
             )
     if spec.population is not None and not is_address(spec.population) and not (spec.folder / spec.population).exists():
         raise InputError(f"privacy: population: {spec.population}: there is no such file beside the spec")
+
+
+def _described(spec: ReleaseSpec) -> list[str]:
+    """The quasi-identifiers whose categories have levels or a hierarchy; of aggregates, none has."""
+    columns = {} if spec.aggregates else {name: spec.columns[name] for name in spec.quasi_identifiers}
+    return [
+        name
+        for name, column in columns.items()
+        if column.type is ColumnType.CATEGORICAL and (column.levels is not None or column.hierarchy is not None)
+    ]
+
+
+def _require_described(spec: ReleaseSpec, looked: FirstLook) -> None:
+    """Require levels and hierarchies to know all texts of their columns; other values are left to the steps."""
+    domains = []
+    for name in _described(spec):
+        found = looked.values.get(name)
+        people = {} if found is None else dict(zip(found.values, found.people, strict=True))
+        missing, texts = people.pop(None, 0), sorted(text for text in people if isinstance(text, str))
+        if texts and len(texts) == len(people):
+            counts = np.array([missing, *(people[text] for text in texts)], dtype=np.int64)
+            domains.append(Domain(name, ColumnType.CATEGORICAL, np.array(texts, dtype=object), counts))
+    known = {domain.name for domain in domains}
+    levels = {name: stated for name, stated in levels_of(spec).items() if name in known}
+    described(domains, levels, {name: of for name, of in hierarchies_of(spec).items() if name in known})
 
 
 def _everybody(looked: FirstLook, column: str, spec: ReleaseSpec) -> ClassStatistics:

@@ -20,6 +20,7 @@ from anon_pipeline.learning.cells import StoredPeople, fitting_domains, folds_of
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Problem
 from anon_pipeline.learning.targets import train_guide
+from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.steps.utility import other_targets
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
@@ -100,8 +101,13 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
 def test_what_does_not_fit_is_told_before_people_are_grouped(
     engine: DuckDBEngine, tmp_path: Path, cities: str, changes: dict[str, Any], sentence: str
 ) -> None:
+    spec = dataset(tmp_path, cities, **changes)
     with pytest.raises(InputError, match=sentence):
-        counted(engine, dataset(tmp_path, cities, **changes))
+        counted(engine, spec)
+    table = tmp_path / "people.parquet"
+    types = engine.store_source(spec, table).types()
+    with pytest.raises(InputError, match=sentence):  # and before models are trained
+        require_possible(spec, engine, table, types)
 
 
 def test_in_a_fold_dates_are_numbers_and_calendars_are_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -37,6 +37,10 @@ TOLD: dict[str, tuple[Change, str]] = {
         lambda spec: spec["columns"]["city"].update(hierarchy={"file": "cities.csv"}),
         "columns.city.hierarchy: cities.csv: there is no such file",
     ),
+    "value without a level": (
+        lambda spec: spec["columns"]["city"].update(levels=["Bonn", "Nowhere"]),
+        "columns.city.levels: ",
+    ),
     "impossible demand": (_l_diversity(3), "ill has 2 distinct values in the whole table"),
 }
 
@@ -53,6 +57,24 @@ def test_it_is_told_before_any_work(kind: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as told:
         require_startable(written(tmp_path / "people", change))
     assert sentence in str(told.value)
+
+
+def test_a_value_that_a_hierarchy_lacks_is_told_before_any_work(tmp_path: Path) -> None:
+    spec = policy()
+    spec["columns"]["city"]["hierarchy"] = {"file": "cities.csv"}
+    folder = write_dataset(tmp_path / "people", spec=spec)
+    known = sorted(people()["city"].unique())
+    file = folder / "cities.csv"
+    file.write_text("".join(f"{city};somewhere;*\n" for city in known))
+    require_startable(ReleaseSpec.load(folder))
+    file.write_text("".join(f"{city};somewhere;*\n" for city in known[1:]))
+    sentence = rf"^columns.city.hierarchy: 1 of the column's {len(known)} values .* not in cities.csv"
+    with pytest.raises(InputError, match=sentence):
+        require_startable(ReleaseSpec.load(folder))
+    masked = spec["columns"] | {"age": spec["columns"]["age"] | {"steps": [{"technique": "round", "to": 5}]}}
+    folder = write_dataset(tmp_path / "masked", spec=spec | {"columns": masked})
+    (folder / "cities.csv").write_text(file.read_text())
+    require_startable(ReleaseSpec.load(folder))  # values as they will be masked are known to no one yet
 
 
 def test_a_possible_spec_passes_and_the_source_is_known(tmp_path: Path) -> None:

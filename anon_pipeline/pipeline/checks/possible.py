@@ -1,4 +1,4 @@
-"""Demands that no grouping of the stored people can meet are refused before any work starts."""
+"""What no grouping of the stored people can meet is refused before any model is trained."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.anonymize.policy import check_feasible, protected_columns
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.privacy.judge import statistics_of
@@ -16,13 +17,22 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
 def require_possible(spec: ReleaseSpec, engine: Engine, table: Path, types: Mapping[str, ColumnType]) -> None:
-    """Check the demands on all people of a stored table as one class.
+    """Check the demands on all people of a stored table as one class, and levels and hierarchies against its values.
 
     Raises
     ------
     InputError
-        For the first demand that even this class cannot meet.
+        For values that the levels or the hierarchy of a column lack, and for the first demand that even one class of
+        everybody cannot meet.
     """
+    levels, hierarchies = levels_of(spec), hierarchies_of(spec)
+    stated = {name: types[name] for name in spec.quasi_identifiers if name in levels or name in hierarchies}
+    if stated:
+        described(
+            engine.domains(table, stated),
+            {name: levels[name] for name in stated if name in levels},
+            {name: hierarchies[name] for name in stated if name in hierarchies},
+        )
     everybody = statistics_of(engine.classes(table, [], protected_columns(spec)), spec.answers)
     if spec.population is not None:
         people = engine.population_table(spec, types, spec.population)[PEOPLE].sum()
