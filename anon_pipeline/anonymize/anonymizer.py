@@ -117,7 +117,8 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         The sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is worst
         for the people (see `anon_pipeline.privacy.missing`).
     suppression : float, default 0.0
-        Share of the people, from 0 to below 1, who may be left out where that costs less than merging classes.
+        Share of the people, from 0 to below 1, who may be left out where that costs less than merging classes; some of
+        these classes are left out at random though they meet the demands.
     form : {"value", "range"}, default "value"
         What a class shows: a representative of the column's own type, or texts such as "[25, 37]".
     random_state : int, default 0

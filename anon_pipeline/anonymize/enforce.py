@@ -3,7 +3,7 @@
 The steps work on classes, not on rows. Near classes are paired, pairs are paired again, and so on up to the whole
 table. This ladder follows from the quasi-identifiers and the guidance (ladder.py). From the top down, a union is split
 into its two parts where both meet every demand, and stays where one does not. Unions that stayed are then cut in other
-ways (cuts.py) where both halves hold. A class is suppressed instead where that costs less.
+ways (cuts.py) where both halves hold. Before all this, a class that fails is left out instead where that costs less.
 
 An attacker may repeat these steps for every value that somebody may have, and compare the outcomes with the release.
 The outcome must not tell which value it was (the minimality attack: Wong, Fu, Wang and Pei, VLDB 2007). Suppose that
@@ -14,6 +14,9 @@ the private key (chance.py), so that no outcome is ruled out:
 - A union stayed because one of its two parts failed, and now both would hold. So some such unions stay at random.
 - A cut was passed over because one half failed, and now it would hold. So the order in which cuts are tried is random.
 - Nothing could be cut, and now something could. So some classes that could be cut are left whole at random.
+
+A class that is left out failed, and now it would hold. So some classes that hold are left out at random, too, of those
+that are dear to merge; which these are, no sensitive value decides.
 
 Only few such random factors multiply on the way to a class. To merge each failing class with its nearest neighbour,
 and to repeat that, would lose less information; but a class of many such merges comes out under a single assignment of
@@ -31,12 +34,13 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
-from anon_pipeline.anonymize.ladder import Holds, Recount, Rung, all_of, ladder
+from anon_pipeline.anonymize.ladder import Holds, Recount, Rung, all_of, ladder, nearly_fails
 from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
@@ -141,7 +145,6 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     outputs: FloatArray,
     people: ClassStatistics,
     holds: Holds,
-    suppressible: int = 0,
     recount: Recount | None = None,
     least: int = 1,
     mixing: Mixing | None = None,
@@ -151,11 +154,11 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     Parameters
     ----------
     features : the axes of the tree, along which unions are cut where a hierarchy is strict
-    class_of_cell : the classes to begin with, 0 ... J - 1, numbered so that neighbours have near numbers, shape (C,)
+    class_of_cell : the classes to begin with, 0 ... J - 1, numbered so that neighbours have near numbers, and -1 where
+        people were left out, shape (C,)
     outputs : the tree's criterion per cell, shape (C, o)
-    people : statistics of the cells, each as if it were a class
+    people : statistics of the cells, each as if it were a class, without people who were left out
     holds : every demand at once, judged per class
-    suppressible : how many people may be left out where that costs less than merging them
     recount : counts the people of a population anew for the unions of a rung, since these counts do not add up when
         classes merge; with it nothing is cut, since such counts cannot be taken apart
     least : no class is cut into one with fewer people, since it could not hold
@@ -163,8 +166,6 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     """
     group = class_of_cell
     with one_thread():  # the matrix products of neighbouring blocks are small: several threads wait for each other
-        if suppressible:
-            people, group = _suppress(people, group, outputs, holds, suppressible)
         rungs = ladder(people, group, outputs, holds, recount, mixing)
     rounds = []
     if recount is None:
@@ -266,34 +267,57 @@ def means(points: npt.NDArray[np.float32], classes: IntArray, people: IntArray) 
     return places
 
 
-def _suppress(
-    people: ClassStatistics, group: IntArray, outputs: FloatArray, holds: Holds, suppressible: int
+def leave_out(
+    people: ClassStatistics, group: IntArray, outputs: FloatArray, holds: Holds, suppressible: int, chance: Chance
 ) -> tuple[ClassStatistics, IntArray]:
-    """Leave out failing classes where that loses less than merging them; the largest saving per person comes first.
+    """Leave out dear classes that fail, and at random under the key some that hold.
 
-    A suppressed person loses the whole variance of the criterion, of which a class has lost a part already.
+    If only classes that fail were left out, everybody would know which values their people have: the values with which
+    they fail.
+
+    Returns
+    -------
+    The statistics of the cells without the people who are left out, and the class of each cell, -1 for these people.
     """
     chosen = members(group, int(group.max()) + 1)
-    weight = (chosen @ people.sizes).astype(float)
-    failing = np.flatnonzero(~holds(people.pool(chosen)))
-    if not len(failing) or len(weight) == 1:
-        return people, group
-    mean = (chosen @ (outputs * people.sizes[:, None])) / weight[:, None]
-    cheapest = nearest(mean, weight, failing, 1)[1]
-    everyone = people.sizes / people.sizes.sum()
-    centre = np.einsum("c,co->o", everyone, outputs)
-    variance = float(np.einsum("c,co->", everyone, (outputs - centre) ** 2))
-    squares = chosen @ (people.sizes * (outputs**2).sum(axis=1))
-    within = squares - weight * (mean**2).sum(axis=1)
-    saved = cheapest - (weight * variance - within)[failing]
-    left_out = np.zeros(len(weight), dtype=bool)
-    for place in failing[np.argsort(-saved / weight[failing], kind="stable")][: (saved > 0).sum()].tolist():
-        if weight[place] <= suppressible and (~left_out).sum() > 1:
-            suppressible -= int(weight[place])
-            left_out[place] = True
+    counted = people.pool(chosen)
+    held = holds(counted)
+    odds = np.where(held, np.where(held & nearly_fails(counted, holds), STAYS, STAYS_ELSE), 1.0)
+    drawn = chance.uniform("left out", chance.joined(chosen))
+    left_out = dear(people.sizes, chosen, outputs, suppressible) & (drawn <= odds)
     if not left_out.any():
         return people, group
     return people.without(left_out[group]), np.where(left_out, -1, np.cumsum(~left_out) - 1)[group]
+
+
+def dear(sizes: IntArray, chosen: sparse.csr_array, outputs: FloatArray, suppressible: int) -> BoolArray:
+    """The classes that lose more by any merging than by being left out, as many as may be; by no sensitive value.
+
+    Those that save most per person come first. A person who is left out loses the whole variance of the criterion, of
+    which a class has lost a part already.
+
+    Parameters
+    ----------
+    sizes : people per cell, shape (C,)
+    chosen : the cells of each class, a 0-1 matrix of shape (J, C)
+    suppressible : how many people may be left out
+    """
+    weight = (chosen @ sizes).astype(float)
+    result = np.zeros(len(weight), dtype=bool)
+    if len(weight) == 1:
+        return result
+    mean = (chosen @ (outputs * sizes[:, None])) / weight[:, None]
+    cheapest = nearest(mean, weight, np.arange(len(weight)), 1)[1]
+    everyone = sizes / sizes.sum()
+    centre = np.einsum("c,co->o", everyone, outputs)
+    variance = float(np.einsum("c,co->", everyone, (outputs - centre) ** 2))
+    within = chosen @ (sizes * (outputs**2).sum(axis=1)) - weight * (mean**2).sum(axis=1)
+    saved = cheapest - (weight * variance - within)
+    for place in np.argsort(-saved / weight, kind="stable")[: (saved > 0).sum()].tolist():
+        if weight[place] <= suppressible and (~result).sum() > 1:
+            suppressible -= int(weight[place])
+            result[place] = True
+    return result
 
 
 def is_left(chance: Chance, numbers: IntArray, whole: FloatArray, passed: float) -> BoolArray:

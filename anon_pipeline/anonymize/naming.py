@@ -20,6 +20,8 @@ from anon_pipeline.arrays import BoolArray, IntArray
 
 #: Where the nearest multiple of a step may not be named, so many multiples are tried before those of a coarser step.
 MULTIPLES = 10
+#: A round number below which a few people lie is passed over where the steps without it are so many times as coarse.
+MUCH_COARSER = 5
 #: No grid point beyond this is named, since the computations here use numbers up to twice as large.
 LARGEST = 2**61
 
@@ -207,25 +209,49 @@ class _Line:
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
         if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
             start, below, points = start + 1, lowest, [lowest]
-        limit = LARGEST + 1 if above is None else above
         while start < end:
-            for step in coarser():
-                low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
-                low = low if below is None else max(low, below)
-                nearest = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
-                if nearest >= limit:
-                    return points if above is None or low == below else [*points, low]
-                if not self._parted(start, end, nearest, k):
-                    continue
-                # Only a step at which k people are enclosed may say where the first of them is.
-                multiples = range(nearest, min(nearest + MULTIPLES * step, limit), step)
-                named = (point for point in multiples if self.nameable(point, k))
-                high = next((point for point in named if self._parted(start, end, point, k)), limit)
-                if high < limit:
-                    break
-            points += [high] if low == below else [low, high]
+            low, high, _ = self._next(start, end, (below, above), origin, k)
+            points += [point for point in (low, high) if point is not None and point != below]
+            if high is None:
+                break
             start, below = int(np.searchsorted(self.first, 2 * high, "right")), high
         return points
+
+    def _next(
+        self, start: int, end: int, beside: tuple[int | None, int | None], origin: int, k: int
+    ) -> tuple[int | None, int | None, int]:
+        """The first two points of the people `start` to `end`, None for one that is not named, and their step.
+
+        A few people below a round number hold up every step that has this number as a multiple. Where the next step
+        that has not is much coarser, they go with the people above that number: the upper end follows from those, and
+        the lower end is not named, so that the points say that there are a few and not where.
+        """
+        below, above = beside
+        limit = LARGEST + 1 if above is None else above
+        held: dict[int, int] = {}
+        few_below = limit
+        for step in coarser():
+            nearest = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
+            if nearest < limit and not self._parted(start, end, nearest, k):
+                held.setdefault(nearest, step)
+                few_below = nearest
+                continue
+            multiples = range(nearest, min(nearest + MULTIPLES * step, limit), step)
+            named = (point for point in multiples if self.nameable(point, k))
+            high = next((point for point in named if self._parted(start, end, point, k)), None)
+            if high is None and nearest < limit:
+                continue
+            if step >= MUCH_COARSER * held.get(few_below, step):
+                over = int(np.searchsorted(self.first, 2 * few_below))
+                if over < end and int(np.searchsorted(self.last, 2 * few_below)) == over:  # no code lies on both sides
+                    _, passed, finer = self._next(over, end, beside, origin, k)
+                    if passed is not None and finer < step:
+                        return None, passed, finer
+            # Only a step at which k people are enclosed may say where the first of them is.
+            low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
+            low = low if below is None else max(low, below)
+            return (None if high is None and above is None else low), high, step
+        raise AssertionError
 
     def _parted(self, start: int, end: int, point: int, k: int) -> bool:
         """Whether k of the people from `start` to `end` lie below a point, and k or nobody above it."""

@@ -68,23 +68,21 @@ class Repair:
         return Mixing.of(self.cells, people or self.people) if self.mixes and self.recount is None else None
 
     def prepared(self, people: ClassStatistics | None = None) -> enforce.Prepared:
-        """All that does not hang on the key; with other `people` where given."""
-        return enforce.prepare(
-            self.cells,
-            self.features,
-            self.class_of_cell,
-            self.outputs,
-            people or self.people,
-            self.holds,
-            self.suppressible,
-            self.recount,
-            self.least,
-            self.mixing(people),
-        )
+        """All that does not hang on the key, if nobody may be left out; with other `people` where given."""
+        return self._prepared(people or self.people, self.class_of_cell, self.mixing(people))
 
     def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
         """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
-        return self.prepared(people).under(self.chance(key))
+        chance, mixing = self.chance(key), self.mixing(people)
+        people, group = people or self.people, self.class_of_cell
+        if self.suppressible:
+            people, group = enforce.leave_out(people, group, self.outputs, self.holds, self.suppressible, chance)
+        return self._prepared(people, group, mixing).under(chance)
+
+    def _prepared(self, people: ClassStatistics, group: IntArray, mixing: Mixing | None) -> enforce.Prepared:
+        return enforce.prepare(
+            self.cells, self.features, group, self.outputs, people, self.holds, self.recount, self.least, mixing
+        )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:
         """Judge the repaired classes as a whole.

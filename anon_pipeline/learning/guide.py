@@ -255,7 +255,7 @@ def fit_parts(
     check_target(problem.target.iloc[anyone])
     values = problem.target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
     classes = np.unique(values[anyone]) if task is Task.CLASSIFICATION else None
-    prototype = build_model(guide.model, task, problem.types, problem.seed, fitting.load_logged)
+    prototype = build_model(guide.model, task, problem.types, problem.seed, fitting.load_logged, len(anyone))
     model = Model(name_of(guide.model), task, features, classes, prototype)
     different = {np.packbits(part).tobytes(): part for part in parts}
     looked_at = problem.frame[list(features)]

@@ -25,6 +25,9 @@ LoadLogged = Callable[[str], Estimator]
 MOST_CODES = 254
 #: One column per category: this bounds the width of the encoded table, rarer categories share a column.
 MOST_COLUMNS = 64
+#: The fewest and the most rounds of boosting, and the number of people from which it takes the most. More rounds learn
+#: small tables by heart (docs/decisions.md).
+ROUNDS, LARGE = (40, 100), 10_000
 T = TypeVar("T")
 
 
@@ -53,6 +56,7 @@ def build_model(
     feature_types: dict[str, ColumnType],
     seed: int,
     load_logged: LoadLogged | None = None,
+    people: int = LARGE,
 ) -> Estimator:
     """An unfitted estimator that accepts the frame of features as it is.
 
@@ -65,6 +69,8 @@ def build_model(
         The columns of the frame, in order. Dates count as numbers.
     seed
         For every `random_state` that the estimator leaves open.
+    people
+        How many people the table has that it learns from: boosting takes its number of rounds from it.
 
     Raises
     ------
@@ -75,7 +81,7 @@ def build_model(
     from sklearn.pipeline import Pipeline, make_pipeline
 
     if not isinstance(choice, ImportedModel | LoggedModel):
-        return _built_in(choice, task, feature_types, seed)
+        return _built_in(choice, task, feature_types, seed, people)
     name = name_of(choice)
     if isinstance(choice, ImportedModel):
         field = "guide.model.import"
@@ -108,7 +114,9 @@ def build_model(
     return quietly(field, name, "be copied", unfitted_and_seeded)
 
 
-def _built_in(name: BuiltInModel, task: Task, feature_types: dict[str, ColumnType], seed: int) -> Estimator:
+def _built_in(
+    name: BuiltInModel, task: Task, feature_types: dict[str, ColumnType], seed: int, people: int
+) -> Estimator:
     from sklearn import ensemble, linear_model, tree
     from sklearn.pipeline import make_pipeline
 
@@ -118,10 +126,10 @@ def _built_in(name: BuiltInModel, task: Task, feature_types: dict[str, ColumnTyp
     estimator: Estimator
     if name == "gradient_boosting":
         make = ensemble.HistGradientBoostingClassifier if classify else ensemble.HistGradientBoostingRegressor
-        # A fixed number of rounds: early stopping wants a stratified hold-out, which a class of one cannot give.
+        # No early stopping: it wants a stratified hold-out, which a class of one cannot give.
         # On Adult 100 rounds at .1 reach AUC .9297, 200 at .05 .9298 in twice the time.
         estimator = make(
-            max_iter=100,
+            max_iter=min(ROUNDS[1], max(ROUNDS[0], people * ROUNDS[1] // LARGE)),
             learning_rate=0.1,
             early_stopping=False,
             # The columns as `_coded` orders them: numbers first.

@@ -303,7 +303,8 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
 def _fitted(prepared: Folds, name: str, part: pd.DataFrame) -> FittedModel:
     """A new model by its name, trained on a part of the people."""
     task, features = prepared.task, prepared.feature_types
-    prototype = build_model(prepared.models[name], task, features, prepared.seed, prepared.load_logged)
+    choice, rows = prepared.models[name], prepared.rows
+    prototype = build_model(choice, task, features, prepared.seed, prepared.load_logged, rows)
     target = part[prepared.target].to_numpy(dtype=_dtype(task))
     return fit_model(Model(name, task, tuple(features), prepared.classes, prototype), part, target)
 

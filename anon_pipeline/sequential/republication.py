@@ -21,7 +21,7 @@ from anon_pipeline.anonymize.axes import Orders, SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -96,6 +96,11 @@ class Demands:
     grids: Mapping[str, float]
     seed: int
     suppression: float = 0.0
+
+    def hold(self, statistics: ClassStatistics) -> BoolArray:
+        """Which classes meet every demand, shape (J,)."""
+        held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.models])
+        return held
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,18 +243,12 @@ def _meeting_demands(
     mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
     atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
     axis = SplitFeature(0, np.arange(number, dtype=np.int32))
-    prepared = enforce.prepare(
-        atoms,
-        (axis,),
-        np.arange(number),
-        mean,
-        together,
-        lambda statistics: np.logical_and.reduce([demand.holds(statistics) for demand in demands.models]),
-        suppressible=int(demands.suppression * cells.n),
-    )
     # The quasi-identifiers of a person are the same in every release; their cohort is not.
     chance = Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members))
-    class_of_atom = prepared.under(chance)
+    kept, atom = together, np.arange(number)
+    if suppressible := int(demands.suppression * cells.n):
+        kept, atom = enforce.leave_out(together, atom, mean, demands.hold, suppressible, chance)
+    class_of_atom = enforce.prepare(atoms, (axis,), atom, mean, kept, demands.hold).under(chance)
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:

@@ -10,6 +10,7 @@ import pytest
 
 from anon_pipeline.anonymize import anonymizer, criterion, encoding, enforce
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import information_loss, members, sizes
 from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay, share_whole
 from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
@@ -176,7 +177,8 @@ def test_whom_it_is_cheaper_to_leave_out(
     counts = encoding.count_sensitive(cells, cell, frame[["ill"]])
     holds = LDiversity(column="ill", l=2, kind="distinct").holds
     outputs = domain.values.astype(float)[:, None] / 10
-    left, found = enforce._suppress(counts, np.arange(len(people)), outputs, holds, suppressible)
+    nothing_drawn = Chance.none(cells)
+    left, found = enforce.leave_out(counts, np.arange(len(people)), outputs, holds, suppressible, nothing_drawn)
     assert found.tolist() == group
     assert left.sensitive["ill"].total.sum() == sum(
         n for (n, _), number in zip(people.values(), group, strict=True) if number >= 0

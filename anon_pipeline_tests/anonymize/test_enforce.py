@@ -215,6 +215,23 @@ def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     assert chosen < merged
 
 
+@pytest.mark.parametrize("others", ["flu", "cold"])
+def test_who_is_left_out_does_not_tell_what_they_have(others: str) -> None:
+    """An attacker who knows all but one value knew it: a class was left out exactly where all of its values agreed."""
+    people = pd.DataFrame({"age": [20] * 40 + [70] * 6})
+    demand = LDiversity(column="disease", l=2, kind="distinct")
+
+    def left_out(last: str, key: int) -> bool:
+        sick = pd.DataFrame({"disease": ["flu", "cold"] * 20 + [others] * 5 + [last]})
+        tree = AnonymizerTree(k=4, demands=[demand], key=Key(bytes([key] * 32)), suppression=0.2, refine=0)
+        return bool(tree.fit(people, None, sick).sizes_.sum() < len(people))
+
+    keys = range(120)
+    assert all(left_out(others, key) for key in keys)
+    one_differs = sum(left_out({"flu": "cold", "cold": "flu"}[others], key) for key in keys)
+    assert 0.25 < one_differs / len(keys) < 0.55
+
+
 @pytest.mark.parametrize(("limit", "released"), [(0.05, 46), (0.13, 46), (0.14, 40), (0.9, 40)])
 def test_of_two_classes_the_failing_one_is_left_out_where_the_limit_allows(limit: float, released: int) -> None:
     people = pd.DataFrame({"age": [20] * 40 + [70] * 6})

@@ -16,7 +16,7 @@ from anon_pipeline.anonymize.classes import class_table, sizes
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.hierarchy import Calendar, Prefixes
 from anon_pipeline.anonymize.naming import LARGEST, Values, _Line, coarser, scale
-from anon_pipeline.anonymize.recode import default_grid, summarize
+from anon_pipeline.anonymize.recode import default_grid, grid_index, summarize
 from anon_pipeline.privacy.named_values import unshared_numbers
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import COLUMNS, Table, tables
@@ -198,6 +198,39 @@ def test_ages_of_few_people_are_told_although_most_round_numbers_are_some_of_the
         shown = AnonymizerTree(k=k).fit_transform(ages)["age"].astype(float)
         lost.append(((shown - ages["age"]) ** 2).mean() / ages["age"].var())
     assert np.mean(lost) < most
+
+
+def scale_of(numbers: np.ndarray, k: int) -> np.ndarray:
+    """The numbers that may be named of a column of floats, in its own unit."""
+    domain, _ = learn_domain("x", pd.Series(numbers))
+    grid = default_grid(domain, k, domain.counts[1:])
+    places = grid_index(domain.values, grid, 0.0) + grid_index(domain.values, grid, 1.0)
+    return scale(Values(places, places, grid_index(domain.values, grid), domain.counts[1:]), k).points * grid
+
+
+INCOMES = np.random.default_rng(0).lognormal(10, 0.7, 3000).round(2)
+
+
+@pytest.mark.parametrize("k", [5, 10])
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        np.r_[-2500.55, INCOMES],
+        np.r_[-2500.55, -10, -3, INCOMES],
+        np.r_[-0.01, -0.02, -0.03, np.random.default_rng(1).uniform(0.01, 2, 3000)],
+        *(np.random.default_rng(seed).normal(-0.1, 0.1, 3000).round(6) for seed in range(4)),
+        *(np.random.default_rng(seed).integers(-40 * 365, 40 * 365, 3000).astype(float) for seed in range(4)),
+    ],
+)
+def test_a_few_people_below_a_round_number_do_not_make_the_others_alike(numbers: np.ndarray, k: int) -> None:
+    """Steps have round numbers in common: all of them had zero, and everybody above it stood together."""
+    gap = np.searchsorted(scale_of(numbers, k), numbers, "right")
+    assert np.bincount(gap).max() < 0.1 * len(numbers)
+
+
+def test_the_points_say_that_a_few_are_below_a_round_number_and_not_where() -> None:
+    points = [scale_of(np.r_[lowest, -3, INCOMES], 10).tolist() for lowest in (-1, -40, -2500.55, -9000, -70_000)]
+    assert all(of_one == points[0] for of_one in points)
 
 
 def test_numbers_that_many_have_are_told_as_they_are_and_lone_ones_are_not() -> None:

@@ -40,16 +40,16 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: Of the class of every person and of what the classes show.
 PINNED = {
-    "the paper": "2a64c88ba74e",
-    "the tree": "dae9d07049b9",
-    "refined": "e4db2fe7c1c6",
-    "swapped": "96708562b59b",
-    "ranges": "63b76522b57f",
+    "the paper": "de78d2d55ba0",
+    "the tree": "5f87b302ed93",
+    "refined": "7e61ca86d492",
+    "swapped": "6f5c08814dd7",
+    "ranges": "584625ed0782",
     "levels": "78970b1769d4",
     "a hierarchy": "d220c6afbd78",
     "a strict hierarchy": "bfb3e1714a73",
-    "demands": "a2544a02c35e",
-    "demands on nodes": "554f153bc481",
+    "demands": "36af1924d071",
+    "demands on nodes": "1b6f6e460260",
     "some left out": "a77fb0e6880c",
 }
 

@@ -178,12 +178,12 @@ def of_value_groups() -> Iterator[Any]:
 
 
 PARTS: dict[Callable[[], Iterator[Any]], str] = {
-    of_scales: "665a6fe9bff6",
-    of_summaries: "1b2bfb772814",
+    of_scales: "a8c205490abd",
+    of_summaries: "352527c92496",
     of_levels_and_labels: "686ee7bc30d8",
-    of_tables: "0edfb5181510",
+    of_tables: "5ab728c99abe",
     of_new_rows: "fe7426674c8b",
-    of_release_spaces: "8af945c9b133",
+    of_release_spaces: "cd03985f076b",
     of_value_groups: "9480c97a012a",
 }
 

@@ -46,9 +46,9 @@ def grouped() -> dict[str, Any]:
 
 
 PINNED: dict[Callable[[], dict[str, Any]], list[str]] = {
-    policy: ["6d331e9acf1a7a37", "51511b644c225b8f"],
-    demanding: ["debc5eeb105ec663", "c5f5c5b59708ad94"],
-    followed: ["22654d496d8a9c1a", "aaa8764d45ea762d"],
+    policy: ["4e9500c95682e60f", "26aabf17b3a59983"],
+    demanding: ["0dedac77756793d9", "7080fd01309309c5"],
+    followed: ["849cf31a59d0d6f2", "3c88c0916f910ed6"],
     grouped: ["abdf71e518e7499e"],
 }
 

@@ -45,7 +45,7 @@ def model_of(spec: ReleaseSpec, synthetic: Synthetic) -> Any:
     for name, kind in kinds.items():
         frame[name] = frame[name].astype(np.float64 if kind is ColumnType.NUMERIC else object)
     task = Task.REGRESSION if is_number else Task.CLASSIFICATION
-    return FrozenEstimator(build_model("gradient_boosting", task, kinds, 0).fit(frame, target))
+    return FrozenEstimator(build_model("gradient_boosting", task, kinds, 0, None, len(frame)).fit(frame, target))
 
 
 def naive_bayes(spec: ReleaseSpec, synthetic: Synthetic) -> PublicNaiveBayes:
