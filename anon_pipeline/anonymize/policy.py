@@ -35,11 +35,6 @@ class TreeOfPart(AnonymizerTree):
         pass
 
 
-def some_left_out(spec: ReleaseSpec) -> bool:
-    """Whether people of the table that is grouped may be missing from the release."""
-    return spec.suppression.limit > 0 or spec.across_releases is not None
-
-
 def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> AnonymizerTree:
     """The unfitted anonymizer of a spec, under the dataset's private key, or one that is kept nowhere.
 

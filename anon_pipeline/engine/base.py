@@ -202,8 +202,13 @@ class Engine(Protocol):
     def count_cells(self, table: Path, domains: tuple[Domain, ...]) -> int:
         """The number of distinct tuples of codes."""
 
-    def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
-        """The `size` people of the smallest content hash, a row each, in the order of their hash; without a key."""
+    def sample(
+        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int, left_out: Cells | None = None
+    ) -> Batch:
+        """The `size` people of the smallest content hash, a row each, in the order of their hash.
+
+        Nobody in the cells `left_out` is among them. Only with these the rows have a key.
+        """
 
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
         """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts."""

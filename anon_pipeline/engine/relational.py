@@ -131,11 +131,18 @@ class SqlEngine(CountingEngine):
             keyed = self._keyed(session, session.parquet(table), packing)
             return int(session.rows(f"SELECT count(*) FROM (SELECT DISTINCT {keys} FROM {keyed}) AS cell")[0][0])
 
-    def sample(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int) -> Batch:
+    def sample(
+        self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int, left_out: Cells | None = None
+    ) -> Batch:
         """Batch by batch; only people who may still have one of the smallest hashes are kept."""
         parts: list[Batch] = []
         gathered, largest = 0, None
-        for batch in self.batches(table, spec, types, ()):
+        domains = () if left_out is None else left_out.domains
+        absent = pd.MultiIndex.from_arrays(list(Packing.plan(domains).pack(left_out.codes).T)) if left_out else None
+        for batch in self.batches(table, spec, types, domains):
+            if absent is not None:
+                present = ~pd.MultiIndex.from_arrays(list(batch.key.T)).isin(absent)
+                batch = chosen_rows(batch, np.flatnonzero(present))
             parts.append(batch if largest is None else chosen_rows(batch, np.flatnonzero(batch.hash <= largest)))
             gathered += len(parts[-1].hash)
             if gathered > 2 * size + 100_000:

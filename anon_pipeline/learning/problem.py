@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from anon_pipeline.learning.models import LoadLogged, Task, task_of
@@ -43,27 +42,6 @@ class Problem:
     def within(cls, frame: pd.DataFrame, target: str, task: Task, types: dict[str, ColumnType], seed: int) -> Problem:
         """The problem of learning a column of the frame; no model then uses this column."""
         return cls(frame, frame[target], task, {name: type_ for name, type_ in types.items() if name != target}, seed)
-
-    def robust(self, k: int) -> Problem:
-        """The same problem in which nobody's own target decides a score, for releases that leave people out.
-
-        Labels that fewer than k people have become the most frequent one, unless fewer than two labels remain; without
-        these people, the number of the others would tell of them. Of numbers, those of one of 100 people on either
-        side, and of two at least, become the next number (winsorizing: J. W. Tukey, "The future of data analysis",
-        1962).
-        """
-        name = str(self.target.name)
-        if self.task is Task.CLASSIFICATION:
-            counts = self.target.value_counts().sort_index()
-            if (counts >= k).sum() < 2:
-                return self
-            frequent = self.target.isin(counts.index[counts >= k])
-            frame = self.frame.assign(**{name: self.target.where(frequent, counts.idxmax())})
-            return replace(self, frame=frame, target=frame[name])
-        ordered = np.sort(self.target.to_numpy(dtype=np.float64))
-        beyond = min(max(2, -(-len(ordered) // 100)), (len(ordered) - 1) // 2)
-        frame = self.frame.assign(**{name: self.target.clip(ordered[beyond], ordered[-1 - beyond])})
-        return replace(self, frame=frame, target=frame[name])
 
     @classmethod
     def of_spec(

@@ -83,7 +83,7 @@ def graph_of(spec: ReleaseSpec) -> Graph:
         (anonymized_table.STEP, True),
         (candidate.CHECKS, True),
         *((part, True) for part in own.checks_beside(spec, candidate.CHECKS)),
-        (utility.STEP, True),
+        (utility.step_of(spec), True),
         (attack_audit.STEP, spec.audit.enabled),
         (audit_bounds.CHECKS, spec.audit.enabled and bool(audit_bounds.checks_of(spec))),
         (release.STEP, True),

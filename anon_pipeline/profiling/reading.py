@@ -18,7 +18,7 @@ from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
-from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinel_of
+from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinels_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
 from anon_pipeline.spec.source import path_parts
 
@@ -220,11 +220,14 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
                 f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
                 "quantity"
             )
-        elif (marker := sentinel_of(values)) is not None:
+        elif markers := sentinels_of(values):
             column = survey.sample.column(surveyed.name).drop_null().to_pylist()
-            rows = sum(float(value) == float(marker) for value in column)
+            rows = sum(float(value) in map(float, markers) for value in column)
+            said = "stands" if len(markers) == 1 else "stand"
+            means = "it means" if len(markers) == 1 else "they mean"
             asked.setdefault(surveyed.name, {})["missing"] = (
-                f"{marker} stands in {rows} rows, far from all others; write [{marker}] if it means not known, else []"
+                f"{', '.join(markers)} {said} in {rows} rows, far from all others; write [{', '.join(markers)}] if "
+                f"{means} not known, else []"
             )
     return asked
 

@@ -57,7 +57,14 @@ MARKERS = frozenset(
     ]
 ) | {"n. a.", "k. A.", "keine Angabe", "nicht bekannt"}
 #: Numbers that people write for "not known", far from all measured values.
-SENTINELS = frozenset({"99", "999", "9999", "99999", "-1", "-9", "-99", "-999", "-9999", "99.0", "999.0", "-99.0"})
+SENTINELS = frozenset(
+    float(sign * number)
+    for sign, numbers in (
+        (1, (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9997, 9998, 9999, 99999, 999999)),
+        (-1, (1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9999)),
+    )
+    for number in numbers
+)
 #: A column has numbers with a few other values if this share are numbers, and at most this many distinct ones are not.
 MOST, FEW = 0.8, 5
 #: The number of distinct values of a column that are read.
@@ -146,16 +153,21 @@ def other_values(values: Sequence[str], numbers: Numbers) -> list[str]:
     return others if 0 < len(others) <= FEW and len(others) <= (1 - MOST) * len(values) else []
 
 
-def sentinel_of(values: Sequence[float]) -> str | None:
-    """A number that people write for "not known" and that is far from all other values of the column."""
+def sentinels_of(values: Sequence[float]) -> list[str]:
+    """The numbers that people write for "not known" and that are far from all other values of the column."""
     numbers = sorted(set(values))
-    if len(numbers) < 5:
-        return None
-    for value, near, far in ((numbers[-1], numbers[-2], numbers[0]), (numbers[0], numbers[1], numbers[-1])):
-        marker = f"{value:g}"
-        if marker in SENTINELS and (value < 0 <= near or (value > 0 and value - near > near - far > 0)):
-            return marker
-    return None
+    above = next((place for place, value in enumerate(reversed(numbers)) if value not in SENTINELS), len(numbers))
+    below = next((place for place, value in enumerate(numbers) if value not in SENTINELS or value > 0), len(numbers))
+    if len(numbers) - below < 4:
+        return []
+    marks = numbers[:below] if below and numbers[below] >= 0 else []
+    others = numbers[below:]
+    for place in range(max(4, len(others) - above), len(others)):
+        near, first = others[place - 1], others[0]
+        if others[place] - near > near - first > 0:
+            marks += others[place:]
+            break
+    return [f"{mark:.0f}" for mark in marks]
 
 
 def _are_number_like(values: Sequence[str]) -> bool:

@@ -54,7 +54,7 @@ def measure(frame: pd.DataFrame, task: Task, anonymize: Any = identity, **settin
     guide = settings.pop("guide", CHEAP)
     problem = Problem.within(frame, "target", task, TYPES, 0)
     return measure_utility(
-        problem.robust(settings.pop("k")) if "k" in settings else problem,
+        problem,
         CrossValidation(guide, settings.pop("folds", 4), settings.pop("further_models", ())),
         anonymize,
         Fitting(**{name: settings.pop(name) for name in ("load_logged", "workers", "progress") if name in settings}),
@@ -77,52 +77,6 @@ def test_nothing_done_is_nothing_lost(task: Task, model: str) -> None:
         assert comparison.before.mean is not None
         assert comparison.difference.per_fold == (0.0, 0.0)
         assert (comparison.difference.mean, comparison.difference.low, comparison.difference.high) == (0, 0, 0)
-
-
-def without_the_first(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
-    """Leaves out the person without a town, as a release does that suppresses somebody."""
-    return part[part["town"].notna()]
-
-
-@pytest.mark.parametrize("settings", [{"k": 5}, {}])
-def test_nobody_who_is_left_out_decides_a_score(settings: dict[str, int]) -> None:
-    """The value of such a person is in no released row; an error of its size would be."""
-    found = []
-    for value in (20.0, 9e7):
-        frame = table(Task.REGRESSION, 200)
-        frame.loc[0, ["town", "target"]] = None, value
-        utility = measure(frame, Task.REGRESSION, without_the_first, **settings)
-        assert utility.calibration is not None
-        scores = [comparison.before.mean for comparison in utility.metrics.values()]
-        found.append([*scores, *(comparison.after.mean for comparison in utility.metrics.values())])
-    assert np.allclose(*np.array(found, dtype=float), rtol=0.01) == bool(settings)
-
-
-@pytest.mark.parametrize(("settings", "of"), [({"k": 5}, True), ({}, False)])
-def test_a_label_that_only_somebody_left_out_has_changes_no_score(settings: dict[str, int], of: bool) -> None:
-    frame = table(Task.CLASSIFICATION, 200)
-    frame.loc[0, ["town", "target"]] = None, "of one person"
-    utility = measure(frame, Task.CLASSIFICATION, without_the_first, **settings)
-    assert utility.calibration is not None
-    assert (utility.calibration.of is not None) == of
-    assert utility.rows == 200, "the number of people must not tell of the label, either"
-
-
-def test_labels_stay_where_hardly_any_is_frequent() -> None:
-    frame = pd.DataFrame({"target": list("aaabbc"), "age": range(6)})
-    problem = Problem.within(frame, "target", Task.CLASSIFICATION, {"age": ColumnType.NUMERIC}, 0)
-    assert problem.robust(3) is problem
-    assert problem.robust(2).target.tolist() == problem.robust(2).frame["target"].tolist() == list("aaabba")
-
-
-@pytest.mark.parametrize(("n", "ends"), [(1, (0, 0)), (3, (1, 1)), (5, (2, 2)), (100, (2, 97)), (500, (5, 494))])
-def test_the_largest_and_smallest_numbers_become_the_next(n: int, ends: tuple[int, int]) -> None:
-    numbers = np.random.default_rng(0).permutation(n).astype(float)
-    frame = pd.DataFrame({"target": numbers, "age": numbers})
-    cut = Problem.within(frame, "target", Task.REGRESSION, {"age": ColumnType.NUMERIC}, 0).robust(2)
-    assert (cut.target.min(), cut.target.max()) == ends and cut.target.equals(cut.frame["target"])
-    inside = (numbers >= ends[0]) & (numbers <= ends[1])
-    assert (cut.target[inside] == numbers[inside]).all() and (cut.frame["age"] == numbers).all()
 
 
 def test_numbers_too_near_for_floats_have_no_r2() -> None:

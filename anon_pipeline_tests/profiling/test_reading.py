@@ -18,7 +18,7 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
-from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinel_of
+from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinels_of
 from anon_pipeline.spec import ReleaseSpec, Source
 
 N = 300
@@ -259,11 +259,14 @@ def test_how_dates_are_written(values: list[str], formats: tuple[str, ...], ques
 
 
 def test_what_is_far_from_all_others_may_stand_for_not_known() -> None:
-    assert sentinel_of([18, 20, 44, 70, 90, 999]) == "999"
-    assert sentinel_of([-1, 0, 5, 7, 90]) == "-1"
-    assert sentinel_of([1, 2, 3, 4, 9]) is None
-    assert sentinel_of([18, 98, 97, 96, 99]) is None
-    assert sentinel_of([-5, -3, -1, 4, 9]) is None
+    assert sentinels_of([18, 20, 44, 70, 90, 999]) == ["999"]
+    assert sentinels_of([18, 20, 44, 90, 98, 999]) == ["999"]
+    assert sentinels_of([-1, 0, 5, 7, 90]) == ["-1"]
+    assert sentinels_of([-9, -8, 0, 5, 7, 90]) == ["-9", "-8"]
+    assert sentinels_of([1, 2, 3, 4, 5, 97, 98, 99]) == ["97", "98", "99"]
+    assert sentinels_of([-8, 1, 2, 3, 4, 5, 888]) == ["-8", "888"]
+    for plain in ([1, 2, 3, 4, 9], [18, 98, 97, 96, 99], [-5, -3, -1, 4, 9], [1, 99], [], [99], [20, 40, 60, 80, 97]):
+        assert sentinels_of(plain) == []
 
 
 def test_total_is_a_category_where_others_bear_it_too(engine: DuckDBEngine, tmp_path: Path) -> None:

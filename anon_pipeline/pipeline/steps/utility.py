@@ -1,14 +1,21 @@
-"""The utility of the release: the accuracy of a model that is trained on it, beside one trained on the source."""
+"""The utility of the release: the accuracy of a model that is trained on it, beside one trained on the source.
+
+Only people who are released are learned from and scored on. The scores are ratios of whole numbers; together they tell
+exactly how many people have which label, and so the label of somebody who is in no released row.
+"""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from anon_pipeline.anonymize.policy import anonymize_part, some_left_out
+from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import anonymize_part
+from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Fitting, Problem
@@ -20,22 +27,35 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.tracking.utility_figures import utility_figures
 from anon_pipeline.release.publish import DATA
-from anon_pipeline.spec import ColumnType
+from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import Cells
 
 
 def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
     """Measure in cross-validation what training on the release costs; all that it finds are facts."""
+    return _measured(run, people, None)
+
+
+def measure_released(run: Run, _folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> StepResult:
+    """The same of the people whose cells have a class."""
+    cells = load_cells(predictions.folder)
+    absent = Grouping.load(anonymizer_tree.folder, cells).class_of_cell < 0
+    left_out = Cells(cells.domains, cells.codes[absent], cells.counts[absent], cells.guidance[absent])
+    return _measured(run, people, left_out)
+
+
+def _measured(run: Run, people: Stage, left_out: Cells | None) -> StepResult:
     spec = run.spec
     stored = SourceFacts.from_json(people.facts)
     types = stored.types()
-    known = scored(spec, run.engine.sample(people.folder / DATA, spec, types, spec.utility.sample))
+    known = scored(spec, run.engine.sample(people.folder / DATA, spec, types, spec.utility.sample, left_out))
     frame = pd.concat([known.features, known.target], axis=1)
     seed = run.measuring_seed
     features = {name: types[name] for name in spec.features}
     progress = log_progress(f"{spec.dataset}: utility", "models and folds")
     problem = Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed)
     measured = measure_utility(
-        problem.robust(spec.k) if some_left_out(spec) else problem,
+        problem,
         CrossValidation(spec.guide, spec.utility.folds, spec.utility.models),
         functools.partial(anonymize_part, spec, run.key, types=types),
         Fitting(run.load_model, run.workers(len(frame)), progress),
@@ -49,6 +69,13 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
 
 
 STEP = StepDef("utility", (PEOPLE,), frozenset({"scikitlearn", "mlflow"}), measure)
+#: The same where some people may be left out.
+OF_RELEASED = replace(STEP, needs=(PEOPLE, "predictions", "anonymizer_tree"), make=measure_released)
+
+
+def step_of(spec: ReleaseSpec) -> StepDef:
+    """The step of a spec, which waits for the classes where people of the table may be missing from the release."""
+    return OF_RELEASED if spec.suppression.limit > 0 or spec.across_releases is not None else STEP
 
 
 def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], seed: int) -> dict[str, Any]:
@@ -61,7 +88,7 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
         progress = log_progress(f"{spec.dataset}: utility for {name}", "models and folds")
         problem = Problem.within(frame, name, task_of(types[name]), looked_at, seed)
         measured[name] = measure_utility(
-            problem.robust(spec.k) if some_left_out(spec) else problem,
+            problem,
             CrossValidation(guide, spec.utility.folds),
             functools.partial(anonymize_part, spec, run.key, types=types),
             Fitting(run.load_model, run.workers(len(frame)), progress),
