@@ -29,8 +29,9 @@ def column_statistics(
     By column: `groups`, the number of different ranges or sets of values; `width` of the range that the middle person
     is in (None where an end is open; for categories the size of the set, where a missing value counts as one and all
     unpublished categories together count as one); `unit` of that width (numbers and dates only); `exact`, the share of
-    people whose range or set is a single value; `withheld`, the share of people for whom no value is published. All
-    figures can be counted again in the published table of classes.
+    people whose range or set is a single value; `withheld`, the share of people for whom no value is published; where
+    the column has a hierarchy `unlabelled`, the share of people for whose class it has no word but "*". All figures can
+    be counted again in the published table of classes.
     """
     statistics = {}
     for summary in summaries:
@@ -40,6 +41,9 @@ def column_statistics(
             statistics[name] = {**_ordered(summary, sizes), "unit": unit}
         else:
             statistics[name] = _categories(summary, sizes)
+        if summary.labels is not None:
+            unlabelled = np.array([label == SUPPRESSED for label in summary.labels.texts], dtype=bool)
+            statistics[name]["unlabelled"] = _share(sizes[unlabelled], sizes)
     return statistics
 
 

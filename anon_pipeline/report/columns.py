@@ -77,7 +77,11 @@ def _with_role(content: Mapping[str, Any], roles: Sequence[str]) -> list[str]:
 
 def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
     """ "1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year." """
-    if recode.get("form") == "range":
+    labelled = recode.get("form") == "range" and bool(column.get("hierarchy"))
+    if labelled:
+        each = "each class shows its group of the hierarchy, and classes.parquet has the finer "
+        each += "set of values" if kind == "categorical" else "interval"
+    elif recode.get("form") == "range":
         how = "set of values" if kind == "categorical" else "interval" if kind else "range"
         each = f"each class shows its {how}"
     else:
@@ -89,7 +93,9 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
     sentences = [f"{text[:1].upper()}{text[1:]}.", *_hierarchy(column)]
     if statistics.get("exact"):
         sentences.append(f"For {percent(statistics['exact'])} of the people the class has one single value.")
-    if statistics.get("withheld"):
+    if labelled and statistics.get("unlabelled"):
+        sentences.append(f"For {percent(statistics['unlabelled'])} of the people that group is everybody, *.")
+    elif statistics.get("withheld"):
         sentences.append(f"For {percent(statistics['withheld'])} of the people no value is told.")
     return " ".join(sentences)
 

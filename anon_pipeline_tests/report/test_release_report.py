@@ -489,6 +489,17 @@ def test_ranges_are_called_what_they_are() -> None:
     assert "each class shows its set of values" in text
 
 
+def test_ranges_of_a_column_with_a_hierarchy_are_its_groups() -> None:
+    content = manifest_content()
+    content["spec"]["recode"]["form"] = "range"
+    content["spec"]["columns"]["education"]["hierarchy"] = {"prefix": [2, 1]}
+    content["measured"]["columns"]["education"] |= {"unlabelled": 0.64}
+    text = read(content).text
+    assert "each class shows its group of the hierarchy, and classes.parquet has the finer set of values. " in text
+    assert "For 64 % of the people that group is everybody, *." in text
+    assert "For 0.4 % of the people no value is told" not in text
+
+
 def test_risks_stand_before_and_after() -> None:
     text = read(manifest_content()).text
     assert "Chance to pick the right row, for the person easiest to find prosecutor, max 100 % 10 %" in text
