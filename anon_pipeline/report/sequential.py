@@ -48,7 +48,7 @@ def sentences(content: Mapping[str, Any]) -> list[str]:
     if unknown:
         texts.append(f"It was not compared with {listed(unknown)}, of which it is not kept who is in which class.")
     if former and known(facts.get("newcomers")):
-        texts.append(f"{count(facts['newcomers'])} people are new in the source.")
+        texts.append(f"About {count(facts['newcomers'])} people are new in the source.")
     if facts.get("waiting"):
         texts.append(f"{count(facts['waiting'])} people are held back until enough others can be shown with them.")
     if former and known(facts.get("lost")):

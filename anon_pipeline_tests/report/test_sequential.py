@@ -36,7 +36,7 @@ def test_the_demand_is_a_promise_beside_the_others() -> None:
 
 def test_it_is_said_what_was_compared_and_what_that_cost() -> None:
     text = read(followed()).text
-    assert "laid side by side with 77d0e2b61c55 and 1b2c3d4e5f60, person by person. 1,250 people are new" in text
+    assert "laid side by side with 77d0e2b61c55 and 1b2c3d4e5f60, person by person. About 1,250 people are new" in text
     assert (
         "The tree of the last release was kept: 19.1 % of what trees are fitted to varies within its leaves, a new one "
         "18.7 %." in text
