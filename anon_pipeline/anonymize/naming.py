@@ -224,7 +224,7 @@ class _Line:
 
         A few people below a round number hold up every step that has this number as a multiple. Where the next step
         that has not is much coarser, they go with the people above that number: the upper end follows from those, and
-        the lower end is not named, so that the points say that there are a few and not where.
+        the lower end is of the coarse step, so that the points say that there are a few and not where.
         """
         below, above = beside
         limit = LARGEST + 1 if above is None else above
@@ -241,15 +241,15 @@ class _Line:
             high = next((point for point in named if self._parted(start, end, point, k)), None)
             if high is None and nearest < limit:
                 continue
+            # Only a step at which k people are enclosed may say where the first of them is.
+            low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
+            low = low if below is None else max(low, below)
             if step >= MUCH_COARSER * held.get(few_below, step):
                 over = int(np.searchsorted(self.first, 2 * few_below))
                 if over < end and int(np.searchsorted(self.last, 2 * few_below)) == over:  # no code lies on both sides
                     _, passed, finer = self._next(over, end, beside, origin, k)
                     if passed is not None and finer < step:
-                        return None, passed, finer
-            # Only a step at which k people are enclosed may say where the first of them is.
-            low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
-            low = low if below is None else max(low, below)
+                        return None if high is None else low, passed, finer
             return (None if high is None and above is None else low), high, step
         raise AssertionError
 

@@ -43,7 +43,7 @@ PINNED = {
     "the paper": "de78d2d55ba0",
     "the tree": "5f87b302ed93",
     "refined": "7e61ca86d492",
-    "swapped": "6f5c08814dd7",
+    "swapped": "e972a20bbc2c",
     "ranges": "584625ed0782",
     "levels": "78970b1769d4",
     "a hierarchy": "d220c6afbd78",
