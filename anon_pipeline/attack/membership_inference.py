@@ -12,6 +12,7 @@ was anonymized before), and know every feature and the target of the people they
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,7 +23,7 @@ from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.attack import lira, model_answers, roc
 from anon_pipeline.attack.lira import ShadowScores
 from anon_pipeline.attack.model_answers import Answer, Model, Question
-from anon_pipeline.attack.rates import percent
+from anon_pipeline.attack.rates import Rate, percent
 from anon_pipeline.attack.roc import OperatingPoint
 
 
@@ -65,6 +66,16 @@ class MembershipFinding:
         """Plain data."""
         return {**asdict(self), "leaks": self.leaks, "sentence": self.sentence()}
 
+    @classmethod
+    def of(cls, plain: Mapping[str, Any]) -> MembershipFinding:
+        """The finding from the plain data of `to_json`."""
+        figures = {name: plain[name] for name in cls.__dataclass_fields__}
+        for name in ("at_1_percent", "at_0_1_percent"):
+            if (point := plain[name]) is not None:
+                found = Rate(**point["true_positive_rate"])
+                figures[name] = OperatingPoint(**{**point, "true_positive_rate": found})
+        return cls(**figures)
+
     def sentence(self) -> str:
         """The finding in plain words."""
         text = (
@@ -72,7 +83,9 @@ class MembershipFinding:
             f"an attacker ({ATTACKS[self.attack]}) tells one from the other in {percent(self.auc)} of "
             f"the pairs ({percent(self.auc_low)} to {percent(self.auc_high)}; guessing: 50 %)"
         )
-        for rate, point in (("1 %", self.at_1_percent), ("0.1 %", self.at_0_1_percent)):
+        for rate, share, point in (("1 %", 0.01, self.at_1_percent), ("0.1 %", 0.001, self.at_0_1_percent)):
+            if point is None and self.non_members * share >= 1 - 1e-9:
+                continue  # it is known and not told
             if point is None:
                 text += f"; too few people to say anything at {rate} false accusations"
             else:

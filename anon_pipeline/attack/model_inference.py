@@ -8,8 +8,9 @@ trained on is compared with the success on other people; this separates what the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +35,8 @@ MOST_LABELS = 10
 MOST_ROUNDS = 10
 #: Smaller probabilities count as this one: a model's 0 is not certainty.
 LEAST_PROBABILITY = 1e-6
+#: The success of model inversion, in words.
+RECONSTRUCT = "reconstruct a feature"
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +163,7 @@ def model_inversion(
         "nearness": None if near is None else {"auc": near.value, "low": near.low, "high": near.high},
     }
     guesses = Guesses(agreement[known], blind[known], member[known])
-    return _finding("model_inversion", Known((question.target,)), guesses, details, "reconstruct a feature")
+    return _finding("model_inversion", Known((question.target,)), guesses, details, RECONSTRUCT)
 
 
 # ---------------------------------------------------------------------------------------------------- what is tried
@@ -294,14 +297,26 @@ def _finding(attack_name: str, known: Known, guesses: Guesses, details: dict[str
     control_group = control if control.trials else None
     of_model = rates.Rates(attack, control_group, rates.measured(guesses.blind[member]))
     finding = rates.finding(attack_name, "inference", known, success, of_model, details)
-    text = f"{details['model']}: asking it, an attacker can {success} in {percent(attack.rate)} of the cases "
+    return replace(finding, sentence=_sentence(str(details["model"]), success, of_model, finding.verdict))
+
+
+def with_rates(plain: Mapping[str, Any], of_model: rates.Rates) -> dict[str, Any]:
+    """A finding of this module as plain data, with other rates, such as coarser ones; see `rates.with_rates`."""
+    details = plain["details"]
+    changed = rates.with_rates(plain, of_model)
+    success = f"guess {details['attribute']}" if "attribute" in details else RECONSTRUCT
+    return {**changed, "sentence": _sentence(str(details["model"]), success, of_model, str(changed["verdict"]))}
+
+
+def _sentence(model: str, success: str, of_model: rates.Rates, verdict: str) -> str:
+    attack, control = of_model.attack, of_model.control
+    text = f"{model}: asking it, an attacker can {success} in {percent(attack.rate)} of the cases "
     text += f"({percent(attack.low)} to {percent(attack.high)}) for people it was trained on"
-    if control_group is not None:
+    if control is not None:
         text += f" and in {percent(control.rate)} ({percent(control.low)} to {percent(control.high)}) for others"
-    text += f"; the most frequent value is right in {percent(finding.baseline.rate)}. "
-    text += {
+    text += f"; the most frequent value is right in {percent(of_model.baseline.rate)}. "
+    return text + {
         rates.LEAK: "It remembers people it was trained on.",
         rates.NO_LEAK: "No more than it has learnt about everybody.",
         rates.TOO_WEAK: "That is no better than guessing, so it shows neither a leak nor its absence.",
-    }.get(finding.verdict, f"{finding.verdict[0].upper()}{finding.verdict[1:]}.")
-    return replace(finding, sentence=text)
+    }.get(verdict, f"{verdict[0].upper()}{verdict[1:]}.")

@@ -215,18 +215,63 @@ def finding(
     return Finding(name, criterion, knowledge, attack, control, baseline, leak, verdict, sentence, dict(details or {}))
 
 
+def with_rates(plain: Mapping[str, Any], rates: Rates) -> dict[str, Any]:
+    """A finding as plain data, with other rates, such as coarser ones; leak, verdict and sentence follow from them.
+
+    Parameters
+    ----------
+    plain : plain data, as of `Finding.to_json`
+    rates : its `others` are in the words of the finding's sentence
+    """
+    control = None if plain["control"] is None else Rate(**plain["control"])
+    exact = Rates(Rate(**plain["attack"]), control, Rate(**plain["baseline"]), rates.others)
+    leak, verdict = judged(rates.attack, rates.control, rates.baseline)
+    asked = Known(tuple(plain["knowledge"]["columns"]), plain["knowledge"]["wrong"])
+    # The words before the figures are those of the attack; the figures follow them.
+    before = None if plain["leak"] is None else Leak(**plain["leak"])
+    words, figures = str(plain["sentence"]), _figures(exact, before, plain["verdict"])
+    # A sentence that ends otherwise could keep a figure that is not to be told, so none of it is kept.
+    opening = words.removesuffix(figures) if words.endswith(figures) else f"{_opening(asked)} succeeds"
+    changed = {"attack": rates.attack, "control": rates.control, "baseline": rates.baseline, "leak": leak}
+    sentence = _nothing(asked) if verdict == NOTHING else f"{opening}{_figures(rates, leak, verdict)}"
+    return {
+        **plain,
+        **{name: _json(value) for name, value in changed.items()},
+        "verdict": verdict,
+        "sentence": sentence,
+    }
+
+
 def _sentence(knowledge: Known, success: str, rates: Rates, leak: Leak | None, verdict: str) -> str:
-    attack, control = rates.attack, rates.control
+    if verdict == NOTHING:
+        return _nothing(knowledge)
+    return f"{_opening(knowledge)} {success}{_figures(rates, leak, verdict)}"
+
+
+def _opening(knowledge: Known) -> str:
+    about = _about(knowledge)
+    return f"{about}{'an' if about else 'An'} attacker"
+
+
+def _nothing(knowledge: Known) -> str:
+    return f"{_about(knowledge) or 'Here '}an attacker finds nothing to try."
+
+
+def _about(knowledge: Known) -> str:
+    """ "Knowing age, city (5 % of it wrong), " """
     about = ""
     if knowledge.columns:
         several = len(knowledge.columns) > 4
         names = f"{len(knowledge.columns)} columns" if several else ", ".join(knowledge.columns)
         wrong = f" ({percent(knowledge.wrong)} of it wrong)" if knowledge.wrong else ""
         about = f"Knowing {names}{wrong}, "
-    if verdict == NOTHING:
-        return f"{about or 'Here '}an attacker finds nothing to try."
-    text = f"{about}{'an' if about else 'An'} attacker {success} in {percent(attack.rate)} of the cases"
-    text += f" ({_range(attack)})"
+    return about
+
+
+def _figures(rates: Rates, leak: Leak | None, verdict: str) -> str:
+    """How often an attack succeeds, the end of its sentence."""
+    attack, control = rates.attack, rates.control
+    text = f" in {percent(attack.rate)} of the cases ({_range(attack)})"
     text += "" if control is None else f", against {percent(control.rate)} ({_range(control)}) for {rates.others}"
     text += f"; blind guessing gives {percent(rates.baseline.rate)}."
     closing = {

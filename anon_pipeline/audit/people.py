@@ -19,9 +19,9 @@ import pandas as pd
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.attack.limits import OF_INFERENCE, largest_leak
 from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.attack.models_audit import RAW, RELEASE, Effort, audit_fitted, audit_models
-from anon_pipeline.attack.rates import TOO_WEAK
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, Tables, audit_table
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.errors import InputError, Refused
@@ -301,19 +301,18 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
     A demand on an attack that was not made, or could not be measured, does not hold.
     """
     asked = spec.audit
-    wanted: list[tuple[str, str, str | None, float, str]] = []
+    wanted: list[tuple[str, float, str]] = []
     if asked.linkage is not None:
-        wanted.append(("linkage", "linkability", None, asked.linkage, "the right record is picked"))
+        wanted.append(("linkage", asked.linkage, "the right record is picked"))
     if asked.singling_out is not None:
-        wanted.append(("singling_out", "singling_out", None, asked.singling_out, "one person is isolated"))
+        wanted.append(("singling_out", asked.singling_out, "one person is isolated"))
     for sensitive, limit in asked.attribute_inference.items():
-        wanted.append((f"attribute_inference_{sensitive}", "inference", sensitive, limit, f"{sensitive} is inferred"))
+        wanted.append((f"{OF_INFERENCE}{sensitive}", limit, f"{sensitive} is inferred"))
     upper = asked.bounds_on == "upper_end"
     found = []
-    for name, criterion, column, limit, what in wanted:
-        leaks = [_leak(finding, upper) for finding in content["findings"] if _counts(finding, criterion, column)]
+    for name, limit, what in wanted:
         demand = f"what being in the release adds to how often {what} is at most {100 * limit:g} %"
-        found.append(Bound(name, demand, max(leaks, default=None), limit))
+        found.append(Bound(name, demand, largest_leak(content["findings"], name, upper), limit))
     if asked.membership_auc is not None:
         membership = content.get("models", {}).get("membership", [])
         aucs = [finding["auc_high" if upper else "auc"] for finding in membership if finding["model"] == RELEASE]
@@ -324,19 +323,3 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         demand = f"who runs the grouping again learns the value of at most {100 * asked.replayed:g} % for certain"
         found.append(Bound("replayed", demand, max(shares, default=None), asked.replayed))
     return found
-
-
-def _counts(finding: dict[str, Any], criterion: str, column: str | None) -> bool:
-    """Whether a bound applies to an attack."""
-    guesses = (f"inference: {column}", f"inference across groups: {column}")
-    return (
-        finding["criterion"] == criterion
-        and finding["leak"] is not None
-        and (column is None or finding["name"] in guesses)
-    )
-
-
-def _leak(finding: dict[str, Any], upper: bool) -> float:
-    if upper:
-        return float(finding["leak"]["high"])
-    return 0.0 if finding["verdict"] == TOO_WEAK else float(finding["leak"]["leak"])

@@ -12,7 +12,7 @@ from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
-from anon_pipeline.release import fineness, manifest
+from anon_pipeline.release import attack_figures, fineness, manifest
 from anon_pipeline.spec import ReleaseSpec
 
 Facts = dict[str, Any]
@@ -85,6 +85,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     # Weights that are not released do not follow from the release, so figures from them stay in the private zone.
     if candidate.get("weighted") is not None and spec.sampling_weight in spec.released:
         after |= fineness.weighted(candidate["weighted"], candidate["released"])
+    attacks = attack_figures.audit(of.attacks, spec.audit)
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,
@@ -108,11 +109,11 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "risk": {"before": fineness.risk(before, grouped), "after": after},
         },
         "utility": fineness.utility(of.utility),
-        "audit": fineness.rounded(of.attacks),
+        "audit": attacks,
         "masking": fineness.masking(of.people.get("masking")),
         "maps": of.maps,
         "examples": of.examples,
-        "checks": of.checks,
+        "checks": attack_figures.checks(of.checks, attacks),
         "runs": of.runs,
     }
 

@@ -54,7 +54,7 @@ def coarse(content: Any, people: int) -> Any:
     if people < FEWEST:
         return None
     if isinstance(content, int):
-        least = round(_step(math.sqrt(people)))
+        least = round(step_at_least(math.sqrt(people)))
         return least * round(content / least)
     return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}")
 
@@ -77,7 +77,7 @@ def lost(shares: dict[str, Any], people: int) -> dict[str, Any]:
 
 def step_of(people: int) -> float:
     """The step to which shares of so many people are rounded."""
-    return _step(1 / math.sqrt(max(1, people)))
+    return step_at_least(1 / math.sqrt(max(1, people)))
 
 
 def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
     if people < FEWEST:
         return {}
     at_least = {what: _step_below(risk[what]) for what in ("population", "smallest_class")}
-    return {"weighted": at_least | {what: min(1.0, _step(risk[what])) for what in ("max", "mean")}}
+    return {"weighted": at_least | {what: min(1.0, step_at_least(risk[what])) for what in ("max", "mean")}}
 
 
 def utility(content: dict[str, Any]) -> dict[str, Any]:
@@ -287,7 +287,7 @@ def _step_below(most: float) -> float:
     return next(float(f"{times * power:.1g}") for times in (5, 2, 1) if times * power <= most * (1 + 1e-9))
 
 
-def _step(least: float) -> float:
+def step_at_least(least: float) -> float:
     """The smallest of 1, 2, 5, 10, ... times a power of ten that is at least `least`."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(float(f"{times * power:.1g}") for times in (1, 2, 5, 10) if times * power >= least * (1 - 1e-9))

@@ -52,6 +52,15 @@ def test_people_held_out_are_in_no_release_and_the_release_itself_is_attacked(pu
     (bound,) = audit["bounds"]
     assert bound["holds"] is True
     assert 0 < bound["measured"] <= 0.9
+    (check,) = [one for one in manifest["checks"] if one["name"] == "linkage"]
+    assert check["measured"] == bound["measured"]
+    assert f"measured {100 * bound['measured']:.4g} %" in check["sentence"]
+    of_people = [one for one in audit["findings"] if one["control"] and not one["name"].startswith("row order")]
+    of_people = [one for one in of_people if one["criterion"] != "singling_out"]
+    for one in of_people:  # numbers of people in steps of about the root of their number, shares in such steps
+        assert one["control"]["trials"] % 10 == 0
+        assert one["control"]["rate"] == pytest.approx(round(one["control"]["rate"], 1)), one["name"]
+    assert len(of_people) >= 5
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,8 @@ MAY_DIFFER = {
     "measured.information_loss": "contract: what the release costs; of quasi-identifiers, in steps of 1/sqrt(n)",
     "measured.risk": "after: table. before hangs on quasi-identifiers alone, in steps of sqrt(n) people",
     "utility": "contract: accuracy before and after; folds and models are drawn under the private key, 4 digits",
-    "audit": "contract: attacks on a twin; who is in it and is attacked is drawn under the private key, 4 digits",
+    "audit": "contract: attacks on a twin; who is in it and is attacked is drawn under the private key, 4 digits; "
+    "those with a rare value in steps of 1/sqrt(n)",
     "examples": "table: a few of its classes, whole",
     "verified": "table",
     "checks": "table",

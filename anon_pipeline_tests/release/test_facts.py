@@ -58,6 +58,26 @@ def evidence(**changes: Any) -> Evidence:
     return dataclasses.replace(of, **changes)
 
 
+def test_what_attacks_count_among_people_held_out_is_told_in_steps() -> None:
+    rate = {"successes": 30.0, "trials": 300, "rate": 0.1, "low": 0.07, "high": 0.14}
+    of_control = {"successes": 7.0, "trials": 300, "rate": 7 / 300, "low": 0.011, "high": 0.047}
+    exact = {
+        "name": "linkage, all quasi-identifiers", "criterion": "linkability", "attack": rate, "control": of_control,
+        "knowledge": {"columns": ["age"], "wrong": 0.0}, "baseline": {**rate, "rate": 0.001}, "verdict": "leak",
+        "leak": {"leak": 0.0785, "low": 0.04, "high": 0.1234567}, "sentence": "7 of 300", "details": {},
+    }  # fmt: skip
+    bound = {"name": "linkage", "demand": "at most 50 %", "measured": 0.1234567, "limit": 0.5, "holds": True}
+    attacks = {
+        "control_kind": "held_out", "members": 900, "control": 300, "findings": [exact], "bounds": [bound],
+    }  # fmt: skip
+    check = {"name": "linkage", "demand": "at most 50 %", "measured": 0.1234567, "sentence": "measured 12.35 %"}
+    facts = facts_of_people(SPEC, evidence(attacks=attacks, checks=[check]))
+    assert facts["audit"]["findings"][0]["control"]["rate"] == 0.0
+    assert facts["audit"]["bounds"][0]["measured"] == facts["checks"][0]["measured"] == 0.14
+    told = json.dumps(facts["audit"]) + json.dumps(facts["checks"])
+    assert not any(figure in told for figure in ("7 of 300", "0.0233", "0.1234", "12.3", "0.0785"))
+
+
 @pytest.mark.parametrize(("role", "is_told"), [(Role.EXCLUDE, False), (Role.INSENSITIVE, True)])
 def test_what_follows_from_weights_is_told_where_they_are_released(role: Role, is_told: bool) -> None:
     weight = SPEC.columns["place"].model_copy(update={"role": role, "type": ColumnType.NUMERIC})

@@ -6,6 +6,7 @@ import json
 
 import pandas as pd
 
+from anon_pipeline.attack.limits import OF_INFERENCE
 from anon_pipeline.audit.people import Bound, bounds
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
@@ -22,8 +23,6 @@ REMEDIES = {
     "membership_auc": "raise k, or train on fewer columns that are kept as they are",
     "replayed": "raise k, or lower the demands beyond k",
 }
-#: Prefix of the name of a bound on inference.
-OF_INFERENCE = "attribute_inference_"
 
 
 def checks_of(spec: ReleaseSpec) -> dict[str, str]:

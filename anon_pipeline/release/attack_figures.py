@@ -1,0 +1,265 @@
+"""The figures of attacks as a manifest tells them: what they count among people who are in no file is told in steps.
+
+Where people are held out of a release, everything that an attack counts among them follows from the published table and
+from their values. Whoever knows all of this but one value could try every value and keep those that give the published
+figures. So shares of them stand in steps that one of them seldom changes, numbers in steps of about the root of their
+number, and leaks, intervals, verdicts and sentences are computed from these. What a single one of them can move far, as
+a threshold among the highest scores, is not told.
+
+The control people of a twin are drawn with the private key, and so is the twin: nobody else can count them again. But
+members and control people together are everybody, so what is counted in both can add up to a number of the source. That
+is so for rare values, and for people whom the guiding model is asked about.
+
+Bounds are judged before, on exact figures. These stay in the private zone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from anon_pipeline.attack import limits, model_inference
+from anon_pipeline.attack.membership_inference import MembershipFinding
+from anon_pipeline.attack.rates import Rate, Rates, known, wilson, with_rates
+from anon_pipeline.attack.roc import Z
+from anon_pipeline.release.fineness import rounded, step_at_least
+from anon_pipeline.spec.parts import Audit
+
+Facts = dict[str, Any]
+
+#: Attacks that name people with a rare value: they count these people, and not the people asked about.
+OF_RARE_VALUES = ("skewness: ", "minimality: ")
+#: The attacks whose control is rows in random order, and not people.
+OF_ROWS = "row order"
+#: The most that conditions single out by luck: a condition that one of n people is expected to meet.
+MOST_LUCK = math.exp(-1)
+#: One person moves a share by at most this part of its step.
+PART_OF_A_STEP = 0.1
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """Who was attacked.
+
+    Attributes
+    ----------
+    members, control : number of people asked about at most
+    members_per_control : members for each control person, of all of them
+    random_columns : people who are asked about with random columns at most
+    held_out : whether the control people are in no file
+    """
+
+    members: int
+    control: int
+    members_per_control: float
+    random_columns: int
+    held_out: bool
+
+
+def audit(content: Facts | None, asked: Audit) -> Facts | None:
+    """The results of the attacks, as `audit.people.audit` gives them, as fine as may be published."""
+    if content is None:
+        return None
+    published = dict(content)
+    if "control" in content and content.get("findings"):
+        members, control = content["members"], content["control"]
+        of = _Asked(
+            members=min(members, asked.targets),
+            control=min(control, asked.targets),
+            members_per_control=members / max(control, 1),
+            random_columns=max(min(control, asked.targets // 4), 1),
+            held_out=content["control_kind"] == "held_out",
+        )
+        published["findings"] = [_finding(finding, of) for finding in content["findings"]]
+        if "guide" in content:
+            published["guide"] = _guide(content["guide"], of.held_out)
+        if of.held_out and "bounds" in content:
+            upper = asked.bounds_on == "upper_end"
+            published["bounds"] = [_bound(bound, published["findings"], upper) for bound in content["bounds"]]
+    return dict(rounded(published))
+
+
+def checks(answers: Sequence[Facts], published: Facts | None) -> list[Facts]:
+    """The answers of all checks, those on bounds of leaks with what `audit` tells of them."""
+    bounds = {bound["name"]: bound["measured"] for bound in (published or {}).get("bounds") or []}
+    return [
+        _check(answer, bounds[answer["name"]])
+        if limits.limits_leaks(answer["name"]) and bounds.get(answer["name"]) is not None
+        else answer
+        for answer in answers
+    ]
+
+
+def _check(answer: Facts, measured: float) -> Facts:
+    return {**answer, "measured": measured, "sentence": f"{answer['demand']}; measured {100 * measured:.4g} %"}
+
+
+# The findings
+
+
+def _finding(finding: Facts, of: _Asked) -> Facts:
+    """A finding with the rates of people who are in no file in steps, and all that follows from these rates."""
+    name, criterion = str(finding["name"]), finding["criterion"]
+    attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
+    control = None if finding["control"] is None else Rate(**finding["control"])
+    if name.startswith(OF_ROWS) or not attack.trials:
+        return finding
+    if name.startswith(OF_RARE_VALUES):
+        named = _in_steps(attack, of.members)
+        others = None if control is None else _in_steps(control, of.control)
+        return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
+    if control is None or not of.held_out:
+        return finding
+    if criterion == "singling_out":
+        return _singled_out(finding, attack, control, of.members_per_control)
+    if criterion == "membership":
+        # Half of all are said to be in the release, so what is said of members tells what is said of the others.
+        named = _in_steps(attack, attack.trials)
+        published = with_rates(finding, Rates(named, _in_steps(control, attack.trials), known(0.5, named.trials)))
+        return {**published, "details": _curves(finding["details"], attack.trials)}
+    published = with_rates(finding, Rates(attack, _in_steps(control, of.control), baseline))
+    if "by_knowledge" in finding["details"]:
+        sizes = [_by_knowledge(size, of.random_columns) for size in finding["details"]["by_knowledge"]]
+        published["details"] = {**finding["details"], "by_knowledge": sizes}
+    return published
+
+
+def _singled_out(finding: Facts, attack: Rate, control: Rate, members_per_control: float) -> Facts:
+    """Of the luck the estimate is told, in steps; its interval is all that luck can be.
+
+    The luck among all members is estimated from fewer control people, so that one of these weighs as much as several
+    members. The ends of its exact interval solve linear programs, and one person can move them farther.
+    """
+    conditions = attack.trials
+    step = step_at_least(max(1 / math.sqrt(conditions), max(members_per_control, 1) / conditions / PART_OF_A_STEP))
+    rate = min(step * round(control.rate / step), MOST_LUCK)
+    luck = Rate(rate * conditions, conditions, rate, 0.0, MOST_LUCK)
+    baseline = Rate(**finding["baseline"])
+    blind = known(_share(baseline.rate, conditions), conditions)
+    return with_rates(finding, Rates(attack, luck, blind, others="as many people not in it"))
+
+
+def _by_knowledge(size: Facts, people: int) -> Facts:
+    of_control = ("control", "random_columns_control")
+    return {**size, **{name: None if size[name] is None else _share(size[name], people) for name in of_control}}
+
+
+def _curves(details: Facts, people: int) -> Facts:
+    """Areas under curves in steps; shares at a threshold follow from a few control people, and are left out."""
+    return {
+        name: None if name.startswith("tpr_at") or curve is None else _area(curve["value"], people, people)
+        for name, curve in details.items()
+    }
+
+
+# The guiding model
+
+
+def _guide(guide: Facts, held_out: bool) -> Facts:
+    """The attacks on the guiding model; people without a target are not asked about, so their number is told in steps.
+
+    An inverted model is made of the frequent values of members and control people, so all of its rates are in steps.
+    """
+    if "membership" not in guide:
+        return guide
+    return {
+        **guide,
+        "non_members": _number(guide["non_members"], guide["non_members"]),
+        "membership": [_membership(finding, held_out) for finding in guide["membership"]],
+        "inference": [_inverted(finding, held_out) for finding in guide["inference"]],
+    }
+
+
+def _membership(finding: Facts, held_out: bool) -> Facts:
+    exact = MembershipFinding.of(finding)
+    published = replace(exact, non_members=_number(exact.non_members, exact.non_members))
+    if held_out:
+        area = _area(exact.auc, exact.members, exact.non_members)
+        published = replace(
+            published,
+            auc=area["value"],
+            auc_low=area["low"],
+            auc_high=area["high"],
+            at_1_percent=None,
+            at_0_1_percent=None,
+            epsilon=None,
+        )
+    return published.to_json()
+
+
+def _inverted(finding: Facts, held_out: bool) -> Facts:
+    attack = Rate(**finding["attack"])
+    control = None if finding["control"] is None else Rate(**finding["control"])
+    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials)
+    others = None if control is None else _in_steps(control, control.trials)
+    published = model_inference.with_rates(finding, Rates(_in_steps(attack, attack.trials), others, baseline))
+    if held_out:
+        near = finding["details"].get("nearness")
+        fewest = attack.trials if control is None else min(attack.trials, control.trials)
+        published["details"] = {
+            **finding["details"],
+            "labels": None,  # one of them may be that of a single person
+            "nearness": None if near is None else _area(near["auc"], fewest, fewest, "auc"),
+        }
+    return published
+
+
+# Bounds
+
+
+def _bound(bound: Facts, findings: Sequence[Mapping[str, Any]], upper: bool) -> Facts:
+    """A bound with what the told findings say; it was judged on exact ones, so it never reads as broken if it holds."""
+    if bound["measured"] is None or not limits.limits_leaks(bound["name"]):
+        return bound
+    published = limits.largest_leak(findings, bound["name"], upper)
+    if bound["holds"]:
+        published = bound["limit"] if published is None else min(published, bound["limit"])
+    return {**bound, "measured": published}
+
+
+# Steps
+
+
+def _in_steps(rate: Rate, asked: int) -> Rate:
+    """A rate of `asked` people at most: share and number of people in steps, and an interval that allows for both.
+
+    The successes follow from both, so that they tell no more.
+    """
+    trials = _number(rate.trials, asked)
+    if not trials:
+        return wilson(0.0, 0)
+    half, share = _step(trials) / 2, _share(rate.rate, trials)
+    least, most = (min(max(end, 0.0), 1.0) for end in (share - half, share + half))
+    low, high = wilson(least * trials, trials).low, wilson(most * trials, trials).high
+    return Rate(share * trials, trials, share, low, high)
+
+
+def _number(people: int, of: int) -> int:
+    step = round(step_at_least(math.sqrt(max(of, 1))))
+    return step * round(people / step)
+
+
+def _share(share: float, people: int) -> float:
+    step = _step(people)
+    return min(step * round(share / step), 1.0)
+
+
+def _step(people: int) -> float:
+    """The step of a share of so many people: at least 1/sqrt(n), and of few people ten times what one of them moves."""
+    people = max(people, 1)
+    return min(step_at_least(max(1 / math.sqrt(people), 1 / people / PART_OF_A_STEP)), 1.0)
+
+
+def _area(value: float, members: int, others: int, name: str = "value") -> Facts:
+    """An area under a curve in the step of the fewer people, with an interval that follows from it.
+
+    The interval is that of J. A. Hanley and B. J. McNeil (Radiology 143, 1982), widened by half a step.
+    """
+    step = _step(min(members, others))
+    published = min(step * round(value / step), 1.0)
+    above, below = published / (2 - published) - published**2, 2 * published**2 / (1 + published) - published**2
+    variance = (published * (1 - published) + (members - 1) * above + (others - 1) * below) / max(members * others, 1)
+    half = Z * math.sqrt(max(variance, 0.0)) + step / 2
+    return {name: published, "low": max(published - half, 0.0), "high": min(published + half, 1.0)}

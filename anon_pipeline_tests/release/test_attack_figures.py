@@ -1,0 +1,279 @@
+"""What a manifest tells of attacks hides one person among those who are in no file, and keeps what others may know."""
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.attack.membership_inference import MembershipFinding
+from anon_pipeline.attack.model_answers import Question
+from anon_pipeline.attack.models_audit import Effort, audit_fitted
+from anon_pipeline.attack.rates import LEAK, Criterion, Known, Rates, finding, known, wilson
+from anon_pipeline.attack.released import Knowledge
+from anon_pipeline.attack.table_audit import audit_table
+from anon_pipeline.attack.targets import Tables
+from anon_pipeline.audit.people import Bound
+from anon_pipeline.plain_json import finite
+from anon_pipeline.release import attack_figures
+from anon_pipeline.report.attacks import in_words
+from anon_pipeline.spec.parts import Audit
+
+KNOWLEDGE = Knowledge(("age", "city"), ("diagnosis",), ("visits",), ("age", "visits"))
+MEMBERS, CONTROL = 900, 400
+HELD_OUT = Audit(control="held_out")
+
+
+def everybody(seed: int, n: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    return pd.DataFrame(
+        {
+            "age": random.integers(18, 90, n),
+            "city": random.choice(["Ulm", "Bonn", "Kiel"], n),
+            "diagnosis": random.choice(["a", "b", "c"], n, p=[0.5, 0.35, 0.15]),
+            "visits": random.integers(0, 60, n),
+        }
+    )
+
+
+def tables(control: pd.DataFrame) -> Tables:
+    members = everybody(0, MEMBERS)
+    tree = AnonymizerTree(k=10)
+    shown = tree.fit_transform(members[["age", "city"]], (members["age"] > 50).astype(float))
+    released = shown.assign(diagnosis=members["diagnosis"], visits=members["visits"])
+    return Tables(released, members, control, np.arange(MEMBERS), tree.classes_)
+
+
+def content(findings: list[Any], kind: str = "held_out", **more: Any) -> dict[str, Any]:
+    plain = {
+        "people": MEMBERS,
+        "control_kind": kind,
+        "members": MEMBERS,
+        "control": CONTROL,
+        "findings": [one.to_json() for one in findings],
+        **more,
+    }
+    return dict(json.loads(json.dumps(finite(plain))))
+
+
+def audited(control: pd.DataFrame) -> dict[str, Any]:
+    return content(audit_table(tables(control), KNOWLEDGE, targets=5_000))
+
+
+def told(exact: dict[str, Any], asked: Audit = HELD_OUT) -> dict[str, Any]:
+    published = attack_figures.audit(exact, asked)
+    assert published is not None
+    return published
+
+
+def of_name(published: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in published["findings"] if one["name"] == name)
+
+
+def one_value_changed(control: pd.DataFrame, pair: int) -> pd.DataFrame:
+    person, column = pair % len(control), ("diagnosis", "visits")[pair % 2]
+    changed = control.copy()
+    others = [value for value in sorted(set(control[column])) if value != control.loc[person, column]]
+    changed.loc[person, column] = others[pair % len(others)]
+    return changed
+
+
+def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
+    """Of pairs of sources that differ in one value, the exact figures tell nearly every one."""
+    pairs, exact_differ, told_differ = 30, 0, 0
+    for pair in range(pairs):
+        control = everybody(100 + pair, CONTROL)
+        one, other = audited(control), audited(one_value_changed(control, pair))
+        exact_differ += one != other
+        told_differ += told(one) != told(other)
+    assert exact_differ >= 0.9 * pairs
+    assert told_differ <= 0.3 * pairs
+
+
+@pytest.mark.parametrize(
+    ("name", "criterion"),
+    [
+        ("linkage, 2 quasi-identifiers", "linkability"),
+        ("intersection with earlier releases", "linkability"),
+        ("singling out, all columns", "singling_out"),
+        ("inference: diagnosis", "inference"),
+        ("inference across groups: diagnosis", "inference"),
+        ("similarity: visits", "inference"),
+        ("membership in a register", "membership"),
+    ],
+)
+def test_no_field_tells_one_control_person_more_or_fewer(name: str, criterion: Criterion) -> None:
+    """Leak, interval, verdict, sentence and details follow from what is told of the rates."""
+    every = []
+    for right in (79, 80, 81):  # of 400, in steps of 5 % or 10 %
+        attack = wilson(CONTROL - right if criterion == "membership" else 217, CONTROL)
+        rates = Rates(attack, wilson(right, CONTROL), known(0.1, CONTROL))
+        details: dict[str, Any] = {}
+        if name.startswith("linkage"):
+            sizes = [{"control": right / CONTROL, "random_columns_control": None, "attack": 0.5}]
+            details = {"by_knowledge": sizes}
+        if criterion == "membership":
+            area = {"value": 0.5 + right / 1e4, "low": 0.4 + right / 1e4, "high": 0.6 + right / 1e4}
+            details = {"auc": area, "auc_of_fit_alone": area, "tpr_at_fpr_0.01": attack}
+        others = "as many people not in it" if criterion == "singling_out" else rates.others
+        one = finding(name, criterion, Known(("age",)), "succeeds", dataclasses.replace(rates, others=others), details)
+        every.append(told(content([one]))["findings"][0])
+    assert every[0] == every[1] == every[2]
+    assert every[0]["control"]["rate"] == pytest.approx(0.2)
+    assert "against 20 % (" in every[0]["sentence"]
+
+
+@pytest.mark.parametrize("attack", ["skewness", "minimality"])
+@pytest.mark.parametrize("kind", ["twin", "held_out"])
+def test_how_many_people_have_a_rare_value_is_told_in_steps(attack: str, kind: str) -> None:
+    """Those of the twin's members and those of its control people add up to those of the source."""
+    totals, sentences = set(), set()
+    for rare in range(203, 217):
+        rates = Rates(wilson(40, rare), wilson(20.5, 61), known(0.15, rare))
+        one = finding(f"{attack}: diagnosis", "inference", Known(("age",)), "finds one who has", rates)
+        published = told(content([one], kind))["findings"][0]
+        trials = published["attack"]["trials"], published["control"]["trials"], published["baseline"]["trials"]
+        totals.add(trials)
+        for side in ("attack", "control"):
+            rate = published[side]
+            assert rate["successes"] == pytest.approx(rate["rate"] * rate["trials"], rel=1e-3)
+        sentences.add(published["sentence"])
+    assert len(sentences) == len(totals) <= 2  # 14 numbers of people, in steps of 50 and of 20
+
+
+@given(st.integers(1, 5_000), st.floats(0, 1), st.integers(0, 5_000))
+def test_steps_are_as_large_as_what_chance_moves_a_share_by(trials: int, share: float, more: int) -> None:
+    exact = wilson(share * trials, trials)
+    rate = attack_figures._in_steps(exact, trials + more)
+    if not rate.trials:
+        assert trials < attack_figures.step_at_least(np.sqrt(trials + more))
+        return
+    step = attack_figures._step(rate.trials)
+    assert step >= min(1 / np.sqrt(rate.trials), 1.0) - 1e-9
+    assert 1 / rate.trials <= max(step, 1e-9) * attack_figures.PART_OF_A_STEP + 1e-9 or step == 1.0
+    assert rate.rate == pytest.approx(step * round(rate.rate / step), abs=1e-9)
+    assert abs(rate.rate - exact.rate) <= step / 2 + 1e-9
+    assert rate.low - 1e-9 <= exact.rate <= rate.high + 1e-9
+
+
+def test_a_twin_is_told_in_four_digits_but_for_rare_values() -> None:
+    exact = audited(everybody(2, CONTROL)) | {"control_kind": "twin"}
+    published = told(exact, Audit())
+    for before, after in zip(exact["findings"], published["findings"], strict=True):
+        is_of_rare = before["name"].startswith(attack_figures.OF_RARE_VALUES)
+        assert (before["sentence"] != after["sentence"]) == is_of_rare, before["name"]
+        assert (after["attack"]["trials"] != before["attack"]["trials"]) <= is_of_rare
+
+
+def test_rows_in_random_order_are_no_people() -> None:
+    exact = audited(everybody(2, CONTROL))
+    for name in ("row order", "row order within groups"):
+        assert of_name(told(exact), name)["sentence"] == of_name(exact, name)["sentence"]
+
+
+def test_a_sentence_says_what_the_figures_say() -> None:
+    rates = Rates(wilson(600, 900), wilson(51, CONTROL), known(0.1, 900))
+    exact = finding("inference: diagnosis", "inference", Known(("age", "city"), 0.05), "guesses it right", rates)
+    published = told(content([exact]))["findings"][0]
+    assert published["verdict"] == exact.verdict == LEAK
+    assert published["sentence"].startswith(
+        "Knowing age, city (5 % of it wrong), an attacker guesses it right in 66.7 % of the cases (63.5 % to 69.7 %), "
+        "against 15 % (9."
+    )
+    assert f"gives away {100 * published['leak']['leak']:.1f} %" in published["sentence"]
+    # A sentence of unknown form is not kept, since it could tell what is not to be told.
+    other = content([dataclasses.replace(exact, sentence="12.75 % of others")])
+    assert "12.75" not in told(other)["findings"][0]["sentence"]
+
+
+def test_conditions_that_nobody_tried_stay_nothing() -> None:
+    exact = finding(
+        "singling out, all columns", "singling_out", Known(()), "isolates", Rates(known(0), known(0), known(0))
+    )
+    assert told(content([exact]))["findings"][0] == attack_figures.rounded(exact.to_json())
+
+
+# The guiding model
+
+
+class Remembers:
+    """A classifier of its own: sure of the people that it was trained on, less sure of others."""
+
+    classes_ = np.array(["no", "yes"])
+
+    def predict_proba(self, features: pd.DataFrame) -> np.ndarray[Any, Any]:
+        yes = np.where(features["known"], 0.9, 0.6) + features["age"].to_numpy() / 1000
+        return np.stack([1 - yes, yes], axis=1)
+
+
+def of_guide(control: int) -> dict[str, Any]:
+    random = np.random.default_rng(3)
+
+    def people(n: int, seen: bool) -> pd.DataFrame:
+        return pd.DataFrame({"known": seen, "age": random.integers(18, 80, n), "ill": random.choice(["no", "yes"], n)})
+
+    question = Question("ill", ["known", "age"], attributes=[])
+    return audit_fitted(Remembers(), people(1500, True), people(control, False), question, Effort(seed=1)).to_json()
+
+
+def test_the_guiding_model_is_told_in_steps_where_people_were_held_out() -> None:
+    exact = audited(everybody(4, CONTROL)) | {"guide": of_guide(1203)}
+    published = told(exact)["guide"]
+    (member,) = published["membership"]
+    assert (member["non_members"], published["non_members"]) == (1200, 1200)
+    assert (member["at_1_percent"], member["at_0_1_percent"], member["epsilon"]) == (None, None, None)
+    assert "1 % false accusations" not in member["sentence"]  # neither a figure, nor that there are too few people
+    assert member["auc"] == pytest.approx(round(member["auc"] / 0.05) * 0.05)
+    before = exact["guide"]["membership"][0]
+    assert member["auc_low"] <= before["auc_low"] < before["auc_high"] <= member["auc_high"]
+    (inverted,) = published["inference"]
+    assert inverted["details"]["labels"] is None
+    assert f"{100 * exact['guide']['inference'][0]['control']['rate']:.1f} %" not in inverted["sentence"]
+    twin = told(exact | {"control_kind": "twin"}, Audit())["guide"]
+    assert twin["membership"][0]["auc"] == attack_figures.rounded(before["auc"])
+    assert "1,200 it was not" in twin["membership"][0]["sentence"]
+    assert MembershipFinding.of(before).to_json() == before
+
+
+# Bounds
+
+
+@pytest.mark.parametrize("measured", [0.3001, 0.39, 0.4])
+def test_a_bound_is_told_by_what_is_told_and_never_reads_as_broken(measured: float) -> None:
+    rates = Rates(wilson(300, 900), wilson(51, CONTROL), known(0.1, 900))
+    exact = finding("inference: diagnosis", "inference", Known(("age",)), "guesses it right", rates)
+    bound = Bound("attribute_inference_diagnosis", "at most 40 %", measured, 0.4)
+    bounds = [{**dataclasses.asdict(bound), "holds": bound.holds}]
+    published = told(content([exact], bounds=bounds))
+    (of_bound,) = published["bounds"]
+    assert of_bound["holds"] is True
+    assert of_bound["measured"] == min(published["findings"][0]["leak"]["high"], 0.4)
+    answers = [
+        {"name": bound.name, "demand": bound.demand, "measured": measured, "sentence": f"measured {measured}"},
+        {"name": "k_anonymity", "measured": 7, "sentence": "7"},
+    ]
+    first, second = attack_figures.checks(answers, published)
+    assert first["measured"] == of_bound["measured"]
+    assert first["sentence"] == f"at most 40 %; measured {100 * of_bound['measured']:.4g} %"
+    assert second == answers[1]
+
+
+def test_the_report_is_written_from_what_is_told() -> None:
+    exact = audited(everybody(5, CONTROL)) | {"guide": of_guide(500)}
+    published = told(exact)
+    assert "attacker succeeds" not in json.dumps(published)  # every sentence is of a known form
+    words = in_words(published)
+    assert words is not None
+    assert len(words.rows) == len(exact["findings"])
+    assert words.picture.startswith("<svg")
+
+
+def test_what_was_not_attacked_is_told_so() -> None:
+    assert attack_figures.audit(None, HELD_OUT) is None
+    skipped = {"people": 40, "control_kind": "held_out", "findings": [], "skipped": "40 people are too few"}
+    assert told(skipped) == skipped
