@@ -76,10 +76,14 @@ class Domain:
 
     @classmethod
     def learn(cls, name: str, ordered: bool, columns: Sequence[pd.Series]) -> Domain:
-        """The values of some columns together, and the share of the people who have each, by code."""
+        """The values of some columns together, and the share of the first one's people who have each, by code.
+
+        The first column is that of the people in the release. If people who are not in it had a part in the shares,
+        and with them in what is found about the others, exact figures about the others would tell of them.
+        """
         read = [numbers(column) if ordered else texts(column) for column in columns]
         codes, distinct = pd.factorize(np.concatenate(read), sort=True)
-        counts = np.bincount(codes + 1, minlength=len(distinct) + 1)
+        counts = np.bincount(codes[: len(read[0])] + 1, minlength=len(distinct) + 1)
         values = np.asarray(distinct, dtype=np.float64 if ordered else object)
         return cls(name, ordered, values, counts / max(counts.sum(), 1))
 

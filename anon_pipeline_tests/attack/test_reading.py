@@ -41,7 +41,7 @@ def test_attackers_know_65_columns_at_most() -> None:
 
 def test_codes_follow_the_values_in_ascending_order() -> None:
     number = Domain.learn("n", True, [pd.Series([5.0, 1.0]), pd.Series([None, 5.0])])
-    assert (len(number), number.values.tolist(), number.shares.tolist()) == (3, [1, 5], [0.25, 0.25, 0.5])
+    assert (len(number), number.values.tolist(), number.shares.tolist()) == (3, [1, 5], [0, 0.5, 0.5])
     assert number.encode(pd.Series([1.0, 5.0, None, 3.0, 9.0, 0.0])).tolist() == [1, 2, 0, -1, -1, -1]
     text = Domain.learn("c", False, [pd.Series(["b", None, "a", "b"])])
     assert (len(text), text.values.tolist(), text.shares.tolist()) == (3, ["a", "b"], [0.25, 0.25, 0.5])

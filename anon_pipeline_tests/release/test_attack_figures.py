@@ -84,15 +84,32 @@ def one_value_changed(control: pd.DataFrame, pair: int) -> pd.DataFrame:
 
 
 def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
-    """Of pairs of sources that differ in one value, the exact figures tell nearly every one."""
+    """Of pairs of sources that differ in one value, the exact figures tell most, those told few."""
     pairs, exact_differ, told_differ = 30, 0, 0
     for pair in range(pairs):
         control = everybody(100 + pair, CONTROL)
         one, other = audited(control), audited(one_value_changed(control, pair))
         exact_differ += one != other
         told_differ += told(one) != told(other)
-    assert exact_differ >= 0.9 * pairs
+    assert exact_differ >= 0.75 * pairs
     assert told_differ <= 0.3 * pairs
+
+
+@pytest.mark.parametrize(("column", "value"), [("age", 17.0), ("city", "Kiel"), ("city", "Rom"), ("visits", 99)])
+def test_what_is_found_about_members_does_not_depend_on_who_was_held_out(column: str, value: Any) -> None:
+    """Figures about members are exact; so nothing about the others may have a part in them."""
+    control = everybody(6, CONTROL)
+    changed = control.astype({"age": float})
+    changed.loc[: CONTROL // 2, column] = value
+    first, second = audited(control), audited(changed)
+    for one, other in zip(first["findings"], second["findings"], strict=True):
+        if one["criterion"] != "membership":  # which tells both apart, and is told in steps
+            assert (one["attack"], one["baseline"]) == (other["attack"], other["baseline"]), one["name"]
+            of_members = [
+                {name: figure for name, figure in each["details"].items() if name != "by_knowledge"}
+                for each in (one, other)
+            ]
+            assert of_members[0] == of_members[1], one["name"]
 
 
 @pytest.mark.parametrize(
