@@ -26,7 +26,7 @@ from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
-from anon_pipeline.sequential.cohorts import MinimumCohortSize
+from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import ABSENT, histories, intersection
 from anon_pipeline.sequential.republication import (
     Demands,
@@ -64,14 +64,17 @@ class Strategy:
         is_there = np.zeros(everybody, dtype=bool)
         is_there[present] = True
         departed = np.bincount(history[~is_there], minlength=int(history.max()) + 1)
-        columns = people[SPEC.quasi_identifiers].assign(**{HISTORY: history[present]})
+        own = history[present]
+        if self.departures:
+            own = in_company(own, departed, present, K, KEY, str(len(self.classes)))
+        columns = people[SPEC.quasi_identifiers].assign(**{HISTORY: own})
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, guidance[present, None])
-        minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))), self.departures)
+        minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))))
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
         found = group_sequentially(
-            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None), departed),
+            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None)),
             self.routing,
             minimum_size,
             demands,

@@ -23,7 +23,7 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.cohorts import MinimumCohortSize
+from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import Intersection, intersection
 from anon_pipeline.sequential.republication import Demands, PeopleByCohort, SequentialGrouping, group_sequentially
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
@@ -32,7 +32,6 @@ from anon_pipeline.tables import Cells
 #: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "across_releases"
 CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
-GONE = "gone.npy"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -42,7 +41,7 @@ class Cohorts:
     Attributes
     ----------
     person : keyed hashes, ascending, shape (n,)
-    history : the cohort of each person, 0 for newcomers, shape (n,)
+    history : the cohort of each person, 0 for newcomers, `WITHHELD` for company of those who left, shape (n,)
     departed : number of people of each cohort who are not in the table, shape (cohorts,)
     """
 
@@ -78,15 +77,24 @@ def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_hist
     return Cohorts(person, history, departed)
 
 
+def with_company(cohorts: Cohorts, run: Run, window: release_history.Window) -> Cohorts:
+    """The cohorts after people are withheld as company of those who left, where the spec asks for it."""
+    if _asked(run.spec).departures != "in_company" or not window.members:
+        return cohorts
+    newest = window.members[-1].version
+    history = in_company(cohorts.history, cohorts.departed, cohorts.person, _k(run.spec), run.key, newest)
+    return dataclasses.replace(cohorts, history=history)
+
+
 def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
     """The classes under sequential publication: from the tree of the last release, or from a new one."""
     spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
     sequential = group_sequentially(
-        PeopleByCohort(cells, people, np.load(followed.folder / GONE)),
+        PeopleByCohort(cells, people),
         routing,
-        MinimumCohortSize(max(spec.k, asked.k), spec.fitted_k, asked.departures == "in_company"),
+        MinimumCohortSize(_k(spec), spec.fitted_k),
         Demands(
             cast(tuple[PrivacyModel, ...], spec.privacy),
             spec.guide.spread,
@@ -203,6 +211,11 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
             release_history.forget(home, spec.dataset, identifiers)
             for identifiers in (pa.array(lines, pa.string()), pa.array(numbers, pa.int64()))
         )
+
+
+def _k(spec: ReleaseSpec) -> int:
+    """The smallest number of people of a cohort who stay together."""
+    return max(spec.k, _asked(spec).k)
 
 
 def _asked(spec: ReleaseSpec) -> AcrossReleases:

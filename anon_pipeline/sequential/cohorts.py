@@ -3,6 +3,10 @@
 A cohort is all people with the same history: the same class in each former release of the window, or absent from it.
 Somebody who can link a person's records over the releases still finds the whole part of the cohort that shares the new
 class, and no part has fewer than k people. Newcomers, who are in no former release, are a cohort too.
+
+Where people who left must have company, others of their cohort are withheld with them. Who is withheld is drawn under
+the private key, person by person. A rule without the key could be repeated for each of those who are gone, and only the
+one who really left would fit. If all equal people were withheld together, somebody who is missing alone would be known.
 """
 
 from __future__ import annotations
@@ -15,12 +19,16 @@ import numpy.typing as npt
 from anon_pipeline.anonymize.axes import feature_matrix
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.arrays import BoolArray, IntArray
+from anon_pipeline.keys import Key
 
 #: A cohort follows its majority at a split if at most this share of it would go the other way.
 STRAYS = 0.25
 
 #: The class of people who are not released yet.
 NOT_RELEASED = -1
+
+#: The number in place of a cohort's of people who are withheld so that those who left have company.
+WITHHELD = -1
 
 
 @dataclass(frozen=True)
@@ -31,13 +39,40 @@ class MinimumCohortSize:
     ----------
     k : no part of a cohort is released with fewer people
     split_threshold : a cohort is split only where each part has at least this many people, at least k
-    departures : whether the people of a cohort who left must also be at least k, or nobody; where too few left, more
-        people of the cohort are withheld
     """
 
     k: int
     split_threshold: int
-    departures: bool = False
+
+
+def in_company(history: IntArray, departed: IntArray, person: IntArray, k: int, key: Key, newest: str) -> IntArray:
+    """The cohorts again, with `WITHHELD` for people who are withheld so that at least k of a cohort are gone together.
+
+    Nobody is withheld from a cohort that nobody left, or that at least k people left. If fewer than k people would
+    remain, the whole cohort is withheld. For who does not have the key, each of those who are gone is equally likely to
+    be one who left. The order of the draw is another one after each release. Otherwise somebody who was once withheld
+    would be so again and again, and among those who are gone the others would stand out.
+
+    Parameters
+    ----------
+    history : cohort of each person, 0 for newcomers, shape (n,)
+    departed : people of each cohort who are no longer in the table, shape (cohorts,)
+    person : a number for each person, the same in every table, shape (n,)
+    key : the dataset's private key
+    newest : the newest of the former releases
+    """
+    missing = np.where((departed > 0) & (departed < k), k - departed, 0)
+    missing[0] = 0  # newcomers are in no former release, so nobody can miss them
+    concerned = np.flatnonzero(missing[history])
+    cohort = history[concerned]
+    blocks = np.stack([person[concerned], cohort], axis=1).astype(np.uint64)
+    order = np.lexsort((key.pseudorandom("departures", newest, blocks)[:, 0], cohort))
+    people = np.bincount(cohort, minlength=len(departed))
+    place_in_cohort = np.arange(len(order)) - (np.cumsum(people) - people)[cohort[order]]
+    withheld = np.where(people - missing < k, people, missing)
+    result = history.copy()
+    result[concerned[order[place_in_cohort < withheld[cohort[order]]]]] = WITHHELD
+    return result
 
 
 def place(
@@ -45,7 +80,6 @@ def place(
     codes: npt.NDArray[np.int32],
     history: IntArray,
     counts: IntArray,
-    departed: IntArray,
     minimum_size: MinimumCohortSize,
 ) -> IntArray:
     """The node of the tree at which each group of equal people is released, shape (n,), or `NOT_RELEASED`.
@@ -57,11 +91,10 @@ def place(
     Parameters
     ----------
     codes : the tree's codes of the quasi-identifiers, a row per group of people equal in these and in history, (n, p)
-    history : cohort of each row, 0 for newcomers, shape (n,)
+    history : cohort of each row, 0 for newcomers, `WITHHELD` for those who are withheld in any case, shape (n,)
     counts : people of each row, shape (n,)
-    departed : people of each cohort who are no longer in the table, shape (cohorts,)
     """
-    released = _held_together(history, counts, departed, minimum_size)
+    released = _large_enough(history, counts, minimum_size.k)
     ranks = feature_matrix(tree.features, codes)
     node = np.zeros(len(codes), dtype=np.int64)
     active = np.flatnonzero(released)
@@ -84,20 +117,8 @@ def place(
     return np.where(released, node, NOT_RELEASED)
 
 
-def _held_together(
-    history: IntArray, counts: IntArray, departed: IntArray, minimum_size: MinimumCohortSize
-) -> BoolArray:
+def _large_enough(history: IntArray, counts: IntArray, k: int) -> BoolArray:
     """Which groups may be released at all, shape (n,): none of a cohort of which fewer than k people are left."""
-    cohorts = len(departed)
-    people = np.bincount(history, weights=counts, minlength=cohorts).astype(np.int64)
-    released = np.ones(len(history), dtype=bool)
-    if minimum_size.departures:
-        missing = np.where((departed > 0) & (departed < minimum_size.k), minimum_size.k - departed, 0)
-        missing[0] = 0  # newcomers are in no former release, so nobody can miss them
-        order = np.lexsort((np.arange(len(history)), counts, history))
-        before = np.cumsum(counts[order]) - counts[order]
-        before -= (np.cumsum(people) - people)[history[order]]
-        released[order] = before >= missing[history[order]]
-        people = np.bincount(history, weights=counts * released, minlength=cohorts).astype(np.int64)
-    result: BoolArray = released & (people >= minimum_size.k)[history]
+    people = np.bincount(history - WITHHELD, weights=counts)
+    result: BoolArray = (history != WITHHELD) & (people >= k)[history - WITHHELD]
     return result

@@ -28,7 +28,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.judge import judge
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.sequential.cohorts import NOT_RELEASED, MinimumCohortSize, place
+from anon_pipeline.sequential.cohorts import NOT_RELEASED, WITHHELD, MinimumCohortSize, place
 from anon_pipeline.tables import Cells, Domain
 
 #: The class of people who are withheld or suppressed.
@@ -128,14 +128,13 @@ class PeopleByCohort:
 
     Attributes
     ----------
-    cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number
+    cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number, or
+        `WITHHELD`
     people : the sensitive columns, counted per cell
-    departed : people of each cohort who are no longer in the table, shape (cohorts,)
     """
 
     cells: Cells
     people: ClassStatistics
-    departed: IntArray
 
 
 def group_sequentially(
@@ -147,6 +146,9 @@ def group_sequentially(
     key: Key,
 ) -> SequentialGrouping:
     """Group the people of a table that follows former releases.
+
+    Trees and classes are those of the table without the people who are withheld for company. Otherwise they would
+    differ by who left, and somebody who knows all people could tell whom of those who are gone the tree was made with.
 
     Parameters
     ----------
@@ -161,18 +163,26 @@ def group_sequentially(
     InputError
         If nobody can be released.
     """
-    cells, people, departed = cohorts.cells, cohorts.people, cohorts.departed
+    cells, people = cohorts.cells, cohorts.people
     history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
-    plain, cell = without_history(cells)
-    outputs = criterion_outputs(plain, demands.spread, demands.seed)[cell]
+    staying = np.flatnonzero(history != WITHHELD)
+    if not len(staying):
+        raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
+    plain, cell = without_history(cells.part(staying))
+    known = criterion_outputs(plain, demands.spread, demands.seed)[cell]
+    outputs = np.zeros((len(history), known.shape[1]))
+    outputs[staying] = known
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
-    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, departed, minimum_size))]
+    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, minimum_size))]
     if former is not None and _kinds(former.domains) == _kinds(plain.domains):
-        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, departed, minimum_size)))
-    losses = [_lost(outputs, cells.counts, node) for _, node in tried]
+        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, minimum_size)))
+    losses = [_lost(known, cells.counts[staying], node[staying]) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
-    (routing, node), lost = tried[kept], losses[kept]
+    routing, node = tried[kept]
+    # People who are withheld for company were drawn at random, so that of their variance about the same part is lost.
+    share = cells.counts[staying].sum() / cells.n
+    losses = [1 - (1 - loss) * share for loss in losses]
     if not (node != NOT_RELEASED).any():
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
     class_of_cell = _meeting_demands(cells, node, outputs, people, demands, key)
@@ -182,7 +192,7 @@ def group_sequentially(
     return SequentialGrouping(
         routing=routing,
         kept=kept,
-        lost=lost,
+        lost=losses[kept],
         lost_otherwise=losses[not kept] if len(tried) == 2 else float("nan"),
         grouping=Grouping(
             class_of_cell=class_of_cell,

@@ -139,10 +139,8 @@ def no_company() -> None:
     from anon_pipeline.sequential import republication
     from anon_pipeline.sequential.cohorts import MinimumCohortSize, place
 
-    def alone(tree: Any, codes: Any, history: Any, counts: Any, departed: Any, minimum_size: Any) -> Any:
-        return place(
-            tree, codes, np.zeros_like(history), counts, departed, MinimumCohortSize(minimum_size.k, minimum_size.k)
-        )
+    def alone(tree: Any, codes: Any, history: Any, counts: Any, minimum_size: Any) -> Any:
+        return place(tree, codes, np.zeros_like(history), counts, MinimumCohortSize(minimum_size.k, minimum_size.k))
 
     republication.place = alone  # type: ignore[assignment]
 
@@ -230,6 +228,22 @@ def test_a_spec_that_cannot_be_followed_is_told(tmp_path: Path, changes: dict[st
     )
     ended = place.run()
     assert ended.exit_code == 2 and sentence in ended.sentence, ended.said
+
+
+def test_who_left_has_company_and_not_the_same_under_another_key(tmp_path: Path) -> None:
+    """The marks of the published files tell who is gone: the one who left, and others whom the key chose."""
+    asked, frame = followed_policy(departures="in_company"), everybody(400)
+    together = []
+    for name in ("one", "another"):
+        place = Place(Home(tmp_path / name), tmp_path / "people")
+        marks = []
+        for people_then in (frame, frame.drop(index=50)):
+            released(place, people_then, asked)
+            folder = place.home.releases / "people" / manifests(place)[-1]["version"]
+            marks.append(set(pq.read_table(folder / "data.parquet")["mark"].to_pylist()))
+        together.append(marks[0] - marks[1])
+    assert all(len(gone) >= K and int(frame["mark"][50]) in gone for gone in together)
+    assert together[0] != together[1]
 
 
 def test_who_asks_to_be_forgotten_is(three_months: Place, tmp_path: Path) -> None:

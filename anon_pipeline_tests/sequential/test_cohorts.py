@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.tree import SplitTree
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.sequential.cohorts import NOT_RELEASED, MinimumCohortSize, place
+from anon_pipeline.sequential.cohorts import NOT_RELEASED, WITHHELD, MinimumCohortSize, in_company, place
+from anon_pipeline_tests.people import KEY
 from anon_pipeline_tests.trees import tree_over
 
 LEAVES = 8
@@ -40,7 +41,10 @@ def test_no_part_of_a_cohort_is_smaller_than_k(
     population: tuple[np.ndarray, ...], k: int, reserve: int, departures: bool
 ) -> None:
     codes, history, counts, departed = population
-    node = place(TREE, codes, history, counts, departed, MinimumCohortSize(k, k + reserve, departures))
+    codes, history = np.repeat(codes, counts, axis=0), np.repeat(history, counts)  # a row a person
+    counts = np.ones(len(history), np.int64)
+    drawn = in_company(history, departed, np.arange(len(history)), k, KEY, "newest") if departures else history
+    node = place(TREE, codes, drawn, counts, MinimumCohortSize(k, k + reserve))
     for cohort in np.unique(history):
         own = history == cohort
         released = {one: people for one, people in parts(node[own], counts[own]).items() if one != NOT_RELEASED}
@@ -48,45 +52,42 @@ def test_no_part_of_a_cohort_is_smaller_than_k(
         absent = int(departed[cohort] + counts[own & (node == NOT_RELEASED)].sum())
         if departures and cohort > 0:  # the departed are enough, too, unless the cohort is smaller than that
             assert absent == 0 or absent >= k or not released
+            assert not released or absent == max(departed[cohort], k * (departed[cohort] > 0))  # and nobody needless
         if not departures:
             assert released or counts[own].sum() < k
 
 
 @given(populations(), st.randoms())
 def test_the_order_of_the_rows_does_not_matter(population: tuple[np.ndarray, ...], random: object) -> None:
-    codes, history, counts, departed = population
+    codes, history, counts, _ = population
     order = np.random.default_rng(random.randrange(100)).permutation(len(codes))  # type: ignore[attr-defined]
     minimum_size = MinimumCohortSize(2, 3)
-    shuffled = place(TREE, codes[order], history[order], counts[order], departed, minimum_size)
-    assert (place(TREE, codes, history, counts, departed, minimum_size)[order] == shuffled).all()
+    shuffled = place(TREE, codes[order], history[order], counts[order], minimum_size)
+    assert (place(TREE, codes, history, counts, minimum_size)[order] == shuffled).all()
 
 
-def leaf_of(
-    codes: list[int], history: list[int], counts: list[int], minimum_size: MinimumCohortSize, departed: list[int]
-) -> list[int]:
-    node = place(
-        TREE, np.array(codes, np.int32)[:, None], np.array(history), np.array(counts), np.array(departed), minimum_size
-    )
+def leaf_of(codes: list[int], history: list[int], counts: list[int], minimum_size: MinimumCohortSize) -> list[int]:
+    node = place(TREE, np.array(codes, np.int32)[:, None], np.array(history), np.array(counts), minimum_size)
     return [int(TREE.leaf[one]) if one != NOT_RELEASED else NOT_RELEASED for one in node]
 
 
 def test_newcomers_part_where_both_parts_are_large_enough() -> None:
-    assert leaf_of([0, 7], [0, 0], [5, 5], MinimumCohortSize(5, 5), [0]) == [0, 7]
+    assert leaf_of([0, 7], [0, 0], [5, 5], MinimumCohortSize(5, 5)) == [0, 7]
 
 
 def test_a_small_part_keeps_all_where_they_part() -> None:
-    assert leaf_of([0, 7], [0, 0], [5, 3], MinimumCohortSize(5, 5), [0]) == [-1, -1]  # an inner node: the leaf of none
+    assert leaf_of([0, 7], [0, 0], [5, 3], MinimumCohortSize(5, 5)) == [-1, -1]  # an inner node: the leaf of none
     assert NOT_RELEASED not in place(
-        TREE, np.array([[0], [7]], np.int32), np.array([0, 0]), np.array([5, 3]), np.array([0]), MinimumCohortSize(5, 5)
+        TREE, np.array([[0], [7]], np.int32), np.array([0, 0]), np.array([5, 3]), MinimumCohortSize(5, 5)
     )
 
 
 def test_a_stray_goes_with_its_cohort() -> None:
-    assert leaf_of([2, 7], [1, 1], [12, 1], MinimumCohortSize(10, 13), [0, 0]) == [2, 2]
+    assert leaf_of([2, 7], [1, 1], [12, 1], MinimumCohortSize(10, 13)) == [2, 2]
 
 
 def test_a_cohort_that_lost_too_many_waits_as_a_whole() -> None:
-    assert leaf_of([2, 3, 3], [1, 1, 0], [5, 4, 10], MinimumCohortSize(10, 13), [0, 4]) == [
+    assert leaf_of([2, 3, 3], [1, 1, 0], [5, 4, 10], MinimumCohortSize(10, 13)) == [
         NOT_RELEASED,
         NOT_RELEASED,
         3,
@@ -94,11 +95,21 @@ def test_a_cohort_that_lost_too_many_waits_as_a_whole() -> None:
 
 
 def test_others_go_with_those_who_leave_where_that_is_asked() -> None:
-    asked = MinimumCohortSize(3, 3, departures=True)
-    assert leaf_of([1, 2], [1, 1], [2, 10], asked, [0, 1]) == [NOT_RELEASED, 2]
-    assert leaf_of([1, 2], [1, 1], [2, 10], asked, [0, 3]) == [2, 2]  # three have left together: nobody else need
-    assert leaf_of([1, 2], [1, 1], [2, 2], asked, [0, 1]) == [NOT_RELEASED, NOT_RELEASED]
-    assert leaf_of([1], [0], [5], asked, [1]) == [1]  # a newcomer was in no release that another has left
+    def withheld(people: int, cohort: int, departed: list[int]) -> int:
+        own = np.full(people, cohort, np.int64)
+        return int((in_company(own, np.array(departed), np.arange(people), 3, KEY, "newest") == WITHHELD).sum())
+
+    assert withheld(12, 1, [0, 1]) == 2
+    assert withheld(12, 1, [0, 2]) == 1
+    assert withheld(12, 1, [0, 3]) == 0  # three have left together: nobody else need
+    assert withheld(12, 1, [0, 0]) == 0
+    assert withheld(4, 1, [0, 1]) == 4  # two would be left, who are too few
+    assert withheld(5, 1, [0, 1]) == 2
+    assert withheld(5, 0, [1]) == 0  # a newcomer was in no release that another has left
+
+
+def test_who_is_withheld_is_no_cohort() -> None:
+    assert leaf_of([1, 2, 2], [WITHHELD, WITHHELD, 1], [9, 9, 3], MinimumCohortSize(3, 3)) == [-1, -1, 2]
 
 
 @pytest.mark.parametrize("leaves", [1, 2, 3, 7, 64])
@@ -119,7 +130,5 @@ def test_parts_are_told_by_cohort_and_not_by_node_alone() -> None:
         np.array([-1, 0, 1]),
     )
     codes = np.array([[0], [1], [0], [1]], np.int32)
-    node = place(
-        tree, codes, np.array([1, 1, 2, 2]), np.array([2, 2, 2, 2]), np.zeros(3, np.int64), MinimumCohortSize(4, 4)
-    )
+    node = place(tree, codes, np.array([1, 1, 2, 2]), np.array([2, 2, 2, 2]), MinimumCohortSize(4, 4))
     assert node.tolist() == [0, 0, 0, 0]

@@ -5,7 +5,7 @@ person (the strongest link there is), and nothing of histories, cohorts or trees
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +19,11 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import recoded_table
 from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.t_closeness import TCloseness
-from anon_pipeline.sequential.cohorts import MinimumCohortSize
+from anon_pipeline.sequential.cohorts import WITHHELD, MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import ABSENT, histories
 from anon_pipeline.sequential.republication import (
     Demands,
@@ -61,6 +62,7 @@ class Releases:
     refit: float = 0.1
     departures: bool = False
     demands: tuple[Any, ...] = ()
+    key: Key = KEY
 
     def __post_init__(self) -> None:
         self.classes: list[np.ndarray] = []
@@ -72,18 +74,21 @@ class Releases:
         present = people.index.to_numpy()
         history = histories(self.classes[-(self.window - 1) :], total)
         departed = np.bincount(np.delete(history, present), minlength=int(history.max(initial=0)) + 1)
-        columns = people[QUASI_IDENTIFIERS].assign(**{HISTORY: history[present]})
+        own = history[present]
+        if self.departures:
+            own = in_company(own, departed, present, self.k, self.key, str(len(self.classes)))
+        columns = people[QUASI_IDENTIFIERS].assign(**{HISTORY: own})
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
         found = group_sequentially(
-            PeopleByCohort(cells, counted, departed),
+            PeopleByCohort(cells, counted),
             self.routing,
-            MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k)), self.departures),
+            MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k))),
             Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
             self.refit,
-            KEY,
+            self.key,
         )
         self.routing = found.routing
         new = np.full(total, ABSENT)
@@ -171,6 +176,80 @@ def test_who_left_has_company_where_that_is_asked() -> None:
         releases.release(pool.loc[present], 500)
         present = present[random.random(len(present)) > 0.03]
     assert min(candidates(releases.published, everyone=True).values()) >= 5
+
+
+def gone(releases: Releases) -> set[int]:
+    """Whom the attacker sees leave: the records of the first release that are not in the newest."""
+    return set(releases.published[0]["record"]) - set(releases.published[-1]["record"])
+
+
+def followed_by(first: Releases, people: pd.DataFrame, key: Key) -> Releases:
+    """A second release after the same first one."""
+    again = replace(first, key=key)
+    again.classes, again.published, again.routing = first.classes[:], first.published[:], first.routing
+    again.release(people, len(first.classes[0]))
+    return again
+
+
+def test_nobody_without_the_key_can_tell_who_left_from_their_company() -> None:
+    """The attacker knows everybody, and tries for each of those who are gone whether the same people go again."""
+    right = chance = 0.0
+    for number in range(60):
+        people, random = everybody(200, number), np.random.default_rng(number)
+        people["city"] = np.where(people.index % 2, "Bergen", people["city"])  # many people are equal, and many are not
+        first = Releases(5, departures=True)
+        first.release(people, len(people))
+        left = int(random.choice(np.flatnonzero(first.classes[0] != ABSENT)))
+        together = gone(followed_by(first, people.drop(index=left), Key(random.bytes(32))))
+        guessed = Key(random.bytes(32))
+        fits = [one for one in together if gone(followed_by(first, people.drop(index=one), guessed)) == together]
+        suspects = fits or list(together)
+        right += (left in suspects) / len(suspects)
+        chance += 1 / len(together)
+    assert chance < 12
+    assert (
+        right < chance + 4.5
+    )  # a standard deviation of what chance finds is less than 3; a rule without the key gave 28
+
+
+def test_the_draw_makes_everybody_who_is_gone_as_likely_to_have_left() -> None:
+    """One of three equal people leaves, with unequal ones around: drawn by cells, the three would tell themselves."""
+    cells = np.array([1, 1, 1, 2, 2, 3, 4, 5, 5, 5, 5, 6])
+    shapes: dict[int, Counter[tuple[int, ...]]] = {0: Counter(), 3: Counter()}
+    for left, seen in shapes.items():
+        staying = np.delete(np.arange(len(cells)), left)
+        for number in range(2_000):
+            key = Key(number.to_bytes(32, "big"))
+            history = in_company(np.ones(11, np.int64), np.array([0, 1]), staying, 3, key, "a release")
+            together = np.r_[left, staying[history == WITHHELD]]
+            assert len(together) == 3
+            if {0, 3} <= set(together.tolist()):
+                seen[tuple(sorted(together.tolist()))] += 1
+    assert set(shapes[0]) == set(shapes[3]) and len(shapes[0]) == 10
+    for together, times_seen in shapes[0].items():  # whoever of the two left, each third person is as likely
+        assert abs(times_seen - shapes[3][together]) < 40  # five standard deviations or more
+
+
+def test_a_draw_is_repeated_for_the_same_release_only() -> None:
+    ones, person = np.ones(40, np.int64), np.arange(40) * 10**9
+    drawn = in_company(ones, np.array([0, 1]), person, 5, KEY, "a")
+    order = np.random.default_rng(0).permutation(40)
+    assert (in_company(ones, np.array([0, 1]), person[order], 5, KEY, "a") == drawn[order]).all()
+    assert (in_company(ones, np.array([0, 1]), person, 5, KEY, "b") != drawn).any()
+    assert (in_company(ones, np.array([0, 1]), person, 5, Key(bytes(32)), "a") != drawn).any()
+
+
+def test_a_release_is_that_of_the_table_without_those_who_are_gone() -> None:
+    """Tree, classes and values do not tell who of them was still in the table."""
+    for number in range(8):
+        people = everybody(300, number)
+        first = Releases(5, departures=True)
+        first.release(people, 300)
+        real = followed_by(first, people.drop(index=[7, 90]), KEY)
+        first.departures = False
+        without = followed_by(first, people.drop(index=list(gone(real))), KEY)
+        assert len(gone(real)) >= 5
+        pd.testing.assert_frame_equal(real.published[-1], without.published[-1])
 
 
 def test_a_first_release_is_the_one_that_the_tree_alone_would_give() -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from anon_pipeline.pipeline.sequential_publication import GONE, cohorts_of
+from anon_pipeline.pipeline.sequential_publication import cohorts_of, with_company
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
@@ -16,7 +14,7 @@ from anon_pipeline.tables import HISTORY
 
 
 def follow(run: Run, folder: Path, people: Stage) -> StepResult:
-    """Write the people with a column for their cohort, and how many of each cohort are in the table no more."""
+    """Write the people with a column for their cohort."""
     spec, engine = run.spec, run.engine
     window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
     cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
@@ -26,6 +24,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         "newcomers": int((cohorts.history == 0).sum()),
         "gone": int(cohorts.departed.sum()),
     }
+    cohorts = with_company(cohorts, run, window)
     engine.add_column(
         people.folder / DATA,
         str(spec.person),
@@ -33,7 +32,6 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
         folder / DATA,
     )
-    np.save(folder / GONE, cohorts.departed)
     log.info(
         "%s: beside %s former releases %s people are new, and %s have gone",
         spec.dataset,
