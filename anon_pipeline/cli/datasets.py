@@ -146,11 +146,17 @@ def forget(
     as_json: AsJson = False,
 ) -> None:
     """Forget people in what is kept of former releases, after they were taken out of the source."""
-    from anon_pipeline.pipeline.sequential_publication import forget_people
+    from anon_pipeline.pipeline.forgetting import forget_people
 
     policy = ReleaseSpec.load(spec)
     forgotten = forget_people(policy, Home.default().prepare(), identifiers)
     if as_json:
-        print_json({"dataset": policy.dataset, "entries": forgotten})
+        told = {"identifiers": forgotten.identifiers, "found": forgotten.known, "entries": forgotten.entries}
+        print_json({"dataset": policy.dataset, **told})
     else:
-        out.print(f"{forgotten:,} entries about them were replaced by random numbers", highlight=False)
+        out.print(
+            f"{forgotten.known:,} of {forgotten.identifiers:,} identifiers were found; {forgotten.entries:,} entries "
+            "about them were replaced by random numbers",
+            highlight=False,
+            soft_wrap=True,
+        )

@@ -1,7 +1,6 @@
 """Sequential publication in the pipeline: people's cohorts, the demand on a candidate, and the kept release history."""
 
 import dataclasses
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +13,6 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
@@ -186,31 +184,6 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
         **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),
         "measured": dataclasses.asdict(measured(run, candidate)),
     }
-
-
-def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> int:
-    """Replace people in the release history by random numbers; returns the number of replaced entries.
-
-    Their identifiers are in a text file, one per line.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or the spec has no sequential publication.
-    """
-    if spec.person is None:
-        raise InputError(f"{spec.dataset}: its spec names no person, so nothing is kept about anybody's classes")
-    try:
-        lines = [line for line in file.read_text(encoding="utf-8").splitlines() if line]
-    except (OSError, ValueError):
-        raise InputError(f"{file}: cannot be read as a text file; write one identifier a line") from None
-    numbers = [int(line) for line in lines if re.fullmatch(r"-?\d{1,18}", line)]
-    with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
-        # It is not known here whether the source stores them as numbers or as texts, and it does not matter.
-        return sum(
-            release_history.forget(home, spec.dataset, identifiers)
-            for identifiers in (pa.array(lines, pa.string()), pa.array(numbers, pa.int64()))
-        )
 
 
 def _k(spec: ReleaseSpec) -> int:

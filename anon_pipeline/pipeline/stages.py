@@ -124,3 +124,12 @@ class Stages:
 
     def _again(self, name: str) -> str:
         return f"materialize {self._spec.dataset}/{name} again"
+
+
+def stored_folder(home: Home, dataset: str, name: str) -> Path | None:
+    """The folder of the stored result of a step, whatever spec and code it was made with; None if there is none."""
+    place = home.private_folder(dataset) / name
+    try:
+        return place / (place / "current").read_text(encoding="utf-8")[:16]
+    except OSError:
+        return None

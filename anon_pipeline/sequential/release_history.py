@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
@@ -184,6 +184,19 @@ def window(home: Home, spec: ReleaseSpec) -> Window:
 def routing(home: Home, dataset: str, version: str) -> Routing:
     """The tree that a release was made with."""
     return Routing.load(_folder(home, dataset) / version / ROUTING)
+
+
+def known(home: Home, dataset: str, identifiers: pa.Array) -> BoolArray:
+    """Which of some people are in the history of a release, shape (n,); a missing identifier is nobody's."""
+    folder = _folder(home, dataset)
+    found = np.zeros(len(identifiers), dtype=bool)
+    if not (folder / "key").exists():
+        return found
+    people = hashed(identifiers, key(home, dataset))
+    for file in _members(folder):
+        found |= np.isin(people, read(file).person)
+    result: BoolArray = found & np.asarray(identifiers.is_valid())
+    return result
 
 
 def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:

@@ -248,13 +248,19 @@ def test_who_left_has_company_and_not_the_same_under_another_key(tmp_path: Path)
 
 def test_who_asks_to_be_forgotten_is(three_months: Place, tmp_path: Path) -> None:
     place = three_months.copy(tmp_path)
-    frame = pd.read_csv(place.dataset / "people.csv")
-    (tmp_path / "gone.txt").write_text(f"{frame['name'][0]}\nnobody\n")
-    ended = command("forget", place.dataset, tmp_path / "gone.txt", "--json", home=place.home.root)
-    assert ended.exit_code == 0 and 1 <= json.loads(ended.stdout)["entries"] <= 3, ended.said
-    again = command("forget", place.dataset, tmp_path / "gone.txt", "--json", home=place.home.root)
-    assert json.loads(again.stdout)["entries"] == 0
-    write_dataset(place.dataset, frame.iloc[1:], followed_policy())
+    frame, listed = pd.read_csv(place.dataset / "people.csv"), tmp_path / "gone.txt"
+    name = frame["name"][0]
+    listed.write_bytes(f"\ufeff{name} \r\n\r\nnobody\t\r\n".encode())
+    early = command("forget", place.dataset, listed, home=place.home.root)
+    assert early.exit_code == 2 and "1 of these people are in the table of the last run" in early.sentence, early.said
+    released(place, frame.iloc[1:])
+    ended = command("forget", place.dataset, listed, "--json", home=place.home.root)
+    told = json.loads(ended.stdout)
+    assert ended.exit_code == 0 and (told["identifiers"], told["found"]) == (2, 1), ended.said
+    assert 1 <= told["entries"] <= 3
+    again = command("forget", place.dataset, listed, home=place.home.root)
+    assert again.exit_code == 2 and "none of its 2 identifiers" in again.sentence, again.said
+    assert name not in early.said + ended.said + again.said
     assert place.run().exit_code == 0
 
 

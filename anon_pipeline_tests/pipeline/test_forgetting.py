@@ -1,0 +1,86 @@
+"""Forgetting: whoever is on the list is found however an editor has written it, and nobody else is."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.forgetting import Forgotten, forget_people
+from anon_pipeline.sequential import release_history
+from anon_pipeline_tests.sequential.test_release_history import publish, spec
+
+NAMES = ["ann", " bo ", "bo", "cy", "7"]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    home = Home(tmp_path / "home").prepare()
+    publish(home, "a" * 12, pa.array(NAMES), [0] * 5)
+    return home
+
+
+def left(home: Home) -> list[str]:
+    """Who is still known."""
+    known = release_history.known(home, "people", pa.array(NAMES)).tolist()
+    return [name for name, is_known in zip(NAMES, known, strict=True) if is_known]
+
+
+@pytest.mark.parametrize(
+    ("content", "done", "known"),
+    [
+        (b"ann\n", Forgotten(1, 1, 1), [" bo ", "bo", "cy", "7"]),
+        (b"\xef\xbb\xbfann\ncy", Forgotten(2, 2, 2), [" bo ", "bo", "7"]),
+        (b"ann \r\n\r\n\tcy\t\r\nnobody\r\n", Forgotten(3, 2, 2), [" bo ", "bo", "7"]),
+        (b"cy\ncy\n", Forgotten(1, 1, 1), ["ann", " bo ", "bo", "7"]),
+        (b" bo \n", Forgotten(1, 1, 1), ["ann", "bo", "cy", "7"]),  # the blanks are of the identifier
+        (b"bo  \n", Forgotten(1, 1, 1), ["ann", " bo ", "cy", "7"]),
+        (b" 7\n", Forgotten(1, 1, 1), ["ann", " bo ", "bo", "cy"]),
+    ],
+)
+def test_whoever_is_listed_is_forgotten(
+    home: Home, tmp_path: Path, content: bytes, done: Forgotten, known: list[str]
+) -> None:
+    (tmp_path / "gone.txt").write_bytes(content)
+    assert forget_people(spec(), home, tmp_path / "gone.txt") == done
+    assert left(home) == known
+
+
+def test_numbers_are_found_as_numbers(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home").prepare()
+    publish(home, "a" * 12, pa.array([7, 8, 9]), [0, 0, 0])
+    publish(home, "b" * 12, pa.array([7, 8, 9]), [0, 0, 0])
+    (tmp_path / "gone.txt").write_text("\ufeff7 \n9\n12\n", encoding="utf-8")
+    assert forget_people(spec(), home, tmp_path / "gone.txt") == Forgotten(3, 2, 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("secret\n", "none of its 1 identifiers is in what is kept"),
+        ("\n \n", "has no identifier"),
+    ],
+)
+def test_a_list_of_nobody_is_told(home: Home, tmp_path: Path, content: str, sentence: str) -> None:
+    (tmp_path / "gone.txt").write_text(content)
+    with pytest.raises(InputError, match=sentence) as told:
+        forget_people(spec(), home, tmp_path / "gone.txt")
+    assert "secret" not in str(told.value)
+    assert left(home) == NAMES
+
+
+@pytest.mark.parametrize("step", ["raw_data", "followed_people"])
+def test_who_is_still_in_the_table_is_not_forgotten(home: Home, tmp_path: Path, step: str) -> None:
+    """They would come back as newcomers, in a class that nobody of their former class is in."""
+    folder = home.private_folder("people") / step
+    (folder / ("f" * 16)).mkdir(parents=True)
+    (folder / "current").write_text("f" * 64)
+    pq.write_table(pa.table({"id": pa.array(["ann", "bo", None])}), folder / ("f" * 16) / "data.parquet")
+    (tmp_path / "gone.txt").write_text("ann\ncy\n")
+    with pytest.raises(InputError, match="1 of these people are in the table of the last run"):
+        forget_people(spec(), home, tmp_path / "gone.txt")
+    assert left(home) == NAMES
+    (tmp_path / "gone.txt").write_text("cy\n bo \n")  # whose identifier has blanks is somebody else
+    assert forget_people(spec(), home, tmp_path / "gone.txt").entries == 2
