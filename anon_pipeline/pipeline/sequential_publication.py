@@ -174,11 +174,12 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
 def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """The manifest's entry on the sequential publication of a release."""
     released = candidate.facts["released"]
+    table = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
     return {
         **_asked(run.spec).model_dump(mode="json"),
         "former": followed.facts["former"],
         "unknown": followed.facts["unknown"],
-        "newcomers": fineness.coarse(followed.facts["newcomers"], released),
+        "newcomers": fineness.coarse(followed.facts["newcomers"], table),
         "waiting": candidate.facts["waiting"],
         "kept": tree.facts["kept"],
         **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),

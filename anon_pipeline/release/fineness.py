@@ -43,7 +43,8 @@ def coarse(content: Any, people: int) -> Any:
     """The same plain data, rounded to steps that one of n people seldom changes; None for fewer than 100 people.
 
     Shares and correlations, which one person changes by about 1/n, are rounded to steps of at least 1/sqrt(n). Whole
-    numbers count people and are rounded to steps of at least sqrt(n). Steps are 1, 2 or 5 times a power of ten.
+    numbers count people and are rounded to steps of at least sqrt(n); of n people no more than n are told, since the
+    last step may end beyond them. Steps are 1, 2 or 5 times a power of ten.
     """
     if isinstance(content, dict):
         return {key: coarse(value, people) for key, value in content.items()}
@@ -55,7 +56,8 @@ def coarse(content: Any, people: int) -> Any:
         return None
     if isinstance(content, int):
         least = round(step_at_least(math.sqrt(people)))
-        return least * round(content / least)
+        told = least * round(content / least)
+        return min(told, people) if content <= people else told
     return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}")
 
 

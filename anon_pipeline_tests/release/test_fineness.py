@@ -32,6 +32,20 @@ def test_people_are_counted_in_steps_too() -> None:
     }  # fmt: skip
 
 
+@given(st.integers(100, 10**6), st.floats(0, 1))
+def test_of_some_people_never_more_are_counted_than_there_are(people: int, share: float) -> None:
+    counted = round(share * people)
+    told = fineness.coarse(counted, people)
+    assert 0 <= told <= people
+    assert abs(told - counted) <= math.sqrt(people) * 2.5 / 2  # half a step, which is at most 2.5 times the root
+
+
+def test_not_more_people_are_unique_than_there_are() -> None:
+    before = {"unique_records": 398, "prosecutor": {"max": 1.0, "mean": 1.0}}
+    told = fineness.risk(before, 398)
+    assert told is not None and told["unique_records"] == told["records"] == 398
+
+
 def test_what_is_rounded_to_nothing_has_no_sign() -> None:
     assert [str(fineness.coarse(share, 1000)) for share in (-1e-9, 0.0, 1e-9)] == ["0.0"] * 3
 
