@@ -48,6 +48,10 @@ def test_the_good_spec_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 BAD = {
+    "how many of each stratum are kept would tell the value of somebody who is not": (
+        GOOD + "steps: [{technique: sample, columns: [city, illness], share: 0.9}]\n",
+        ["steps.0.columns: 'illness' is sensitive", "take another column, or none"],
+    ),
     "SQL would take two columns for one": (
         changed("  hobby:", "  Hobby: {role: exclude}\n  hobby:"),
         ["columns: Hobby and hobby differ by capitals only"],

@@ -16,7 +16,8 @@ class Sample(TableTechnique):
 
     W. Cochran: Sampling Techniques, Wiley 1977, chapters 2 and 5; as a protection, C. Skinner et al.: Disclosure
     control for census microdata, Journal of Official Statistics 10(1), 1994. The number kept is the share of all,
-    rounded; what rounding leaves over goes to the strata with the largest remainders.
+    rounded; what rounding leaves over goes to the strata with the largest remainders. None of this is drawn, so that a
+    spec may not take strata from a sensitive column.
     """
 
     technique: Literal["sample"] = "sample"
@@ -26,6 +27,10 @@ class Sample(TableTechnique):
     meaning: ClassVar[str] = "keeps a random part of the people, by strata if wanted"
     use_when: ClassVar[str] = "nobody must be sure that a person is in the table; state the share as sampling_fraction"
     random: ClassVar[bool] = True
+
+    @property
+    def strata(self) -> tuple[str, ...]:
+        return self.columns
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         n = context.rows

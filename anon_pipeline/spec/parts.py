@@ -75,6 +75,11 @@ class MaskingStep(Strict):
         return None
 
     @property
+    def strata(self) -> tuple[str, ...]:
+        """The columns whose values decide how many people it keeps, if it keeps a part of the people."""
+        return ()
+
+    @property
     def smallest_group(self) -> int | None:
         """The fewest people of a group, if it turns rows of people into groups."""
         return None

@@ -41,7 +41,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.permission import check_destinations, check_files
 from anon_pipeline.spec.policy import published_policy
-from anon_pipeline.spec.sampling import require_weight
+from anon_pipeline.spec.sampling import require_strata, require_weight
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
@@ -168,6 +168,7 @@ class ReleaseSpec(Strict):
         self._states_demands()
         self._says_what_is_made()
         self._bounds_what_is_attacked()
+        require_strata(self.steps, self.columns)
         if self.sampling_weight is not None:
             used = {name for step in self.steps for name in step.used}
             require_weight(self.sampling_weight, self.columns, used, self.sampling_fraction, self.aggregates)

@@ -1,10 +1,10 @@
-"""The sampling weights of a survey in a spec: the column of the weights, and its conditions."""
+"""Samples in a spec: the column of a survey's weights, and the columns whose values are strata; their conditions."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from anon_pipeline.spec.parts import NO_ROWS, Column, ColumnType, Role
+from anon_pipeline.spec.parts import NO_ROWS, Column, ColumnType, MaskingStep, Role
 
 PLACE = "sampling_weight"
 
@@ -41,3 +41,23 @@ def require_weight(
         raise ValueError(f"{PLACE}: {name!r} has steps; the risk is that of the weights as they are")
     if column.type not in (None, ColumnType.NUMERIC):
         raise ValueError(f"{PLACE}: {name!r} has the type {column.type}; a weight is a number of people")
+
+
+def require_strata(steps: Sequence[MaskingStep], columns: Mapping[str, Column]) -> None:
+    """Check that no stratum of a sample is made of a sensitive column.
+
+    The number kept of each stratum is a rounded share of its people and is not drawn. So the counts in a release tell
+    the value of somebody who is not in it to whoever knows the values of all others.
+
+    Raises
+    ------
+    ValueError
+        If one is.
+    """
+    for number, step in enumerate(steps):
+        for name in step.strata:
+            if name in columns and columns[name].role is Role.SENSITIVE:
+                raise ValueError(
+                    f"steps.{number}.columns: {name!r} is sensitive, and the number kept of each of its values would "
+                    "tell the value of somebody who is not kept; take another column, or none"
+                )
