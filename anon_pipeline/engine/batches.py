@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from anon_pipeline.engine.expressions import (
     CODED,
     PEOPLE,
 )
+from anon_pipeline.engine.packing import Packing
 from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.tables import Cells
 
 
 def as_batch(
@@ -48,6 +51,14 @@ def _texts(column: pa.Array) -> Any:
 def _numbers(column: pa.Array) -> Any:
     """A copy of the numbers: Arrow's memory must not be written to, and a model may write to its input."""
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+
+
+def outside(cells: Cells, batches: Iterable[Batch]) -> Iterator[Batch]:
+    """The batches without the people of some cells; their keys are packed from the same columns."""
+    absent = pd.MultiIndex.from_arrays(list(Packing.plan(cells.domains).pack(cells.codes).T))
+    for batch in batches:
+        present = ~pd.MultiIndex.from_arrays(list(batch.key.T)).isin(absent)
+        yield chosen_rows(batch, np.flatnonzero(present))
 
 
 def chosen_rows(batch: Batch, rows: IntArray) -> Batch:

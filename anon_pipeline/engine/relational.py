@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
-from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes
+from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes, outside
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
 from anon_pipeline.engine.counted_people import counted_people
@@ -137,12 +137,8 @@ class SqlEngine(CountingEngine):
         """Batch by batch; only people who may still have one of the smallest hashes are kept."""
         parts: list[Batch] = []
         gathered, largest = 0, None
-        domains = () if left_out is None else left_out.domains
-        absent = pd.MultiIndex.from_arrays(list(Packing.plan(domains).pack(left_out.codes).T)) if left_out else None
-        for batch in self.batches(table, spec, types, domains):
-            if absent is not None:
-                present = ~pd.MultiIndex.from_arrays(list(batch.key.T)).isin(absent)
-                batch = chosen_rows(batch, np.flatnonzero(present))
+        batches = self.batches(table, spec, types, () if left_out is None else left_out.domains)
+        for batch in batches if left_out is None else outside(left_out, batches):
             parts.append(batch if largest is None else chosen_rows(batch, np.flatnonzero(batch.hash <= largest)))
             gathered += len(parts[-1].hash)
             if gathered > 2 * size + 100_000:

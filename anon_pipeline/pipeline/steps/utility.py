@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.grouping import Grouping
@@ -39,9 +40,8 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
 def measure_released(run: Run, _folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> StepResult:
     """The same of the people whose cells have a class."""
     cells = load_cells(predictions.folder)
-    absent = Grouping.load(anonymizer_tree.folder, cells).class_of_cell < 0
-    left_out = Cells(cells.domains, cells.codes[absent], cells.counts[absent], cells.guidance[absent])
-    return _measured(run, people, left_out)
+    class_of_cell = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
+    return _measured(run, people, cells.part(np.flatnonzero(class_of_cell < 0)))
 
 
 def _measured(run: Run, people: Stage, left_out: Cells | None) -> StepResult:
