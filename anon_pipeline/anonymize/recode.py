@@ -354,7 +354,7 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
             people = np.asarray(members.sum(axis=0)).ravel().astype(np.int64)[1:]
             grid = grids.get(domain.name) or default_grid(domain, k, people)
             exact = domain.values.dtype.kind == "i" and float(grid).is_integer()
-            if not exact and len(domain.values) and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
+            if not exact and people.any() and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
                 raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
             summary = summarize_ordered(domain, members, grid, k)
         else:
