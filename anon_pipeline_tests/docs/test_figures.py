@@ -101,7 +101,7 @@ CLAIMS = [
     Claim("README.md", r"released, (\d+) suppressed", lambda told: told.manifest["rows"]["suppressed"]),
     Claim("README.md", r"│ classes +│ ([\d,]+);", lambda told: told.measured("class_sizes", "classes"), 300),
     Claim("README.md", r"the smallest has (\d+) people", lambda told: told.measured("class_sizes", "smallest")),
-    Claim("README.md", r"([\d.]+)% of the quasi-id", lambda told: 100 * told.measured("information_loss", "mean"), 1.2),
+    Claim("README.md", r"([\d.]+)% of the quasi-id", lambda told: 100 * told.measured("information_loss", "mean"), 1.6),
     *_compared("accuracy"),
     *_compared("balanced_accuracy", 0.013),
     *_compared("roc_auc"),
