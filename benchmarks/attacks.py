@@ -73,7 +73,7 @@ def masked_people(folder: Path) -> tuple[Batch, dict[str, ColumnType]]:
 def attack_ungrouped(people: Batch, types: dict[str, ColumnType]) -> dict[str, Any]:
     """The members as they are before the grouping, in the order of their values."""
     frame = pd.concat([people.features, people.target], axis=1)[SPEC.released]
-    control = control_people(people.hash, SPEC)
+    control = control_people(people.hash, SPEC, KEY)
     members, others = frame[~control].reset_index(drop=True), frame[control].reset_index(drop=True)
     order = members.astype(str).sort_values(SPEC.released, kind="stable").index.to_numpy(np.int64)
     knowledge = knowledge_of(SPEC, types)

@@ -41,6 +41,9 @@ KEYED = frozenset({"pseudonymize", "encrypt"})
 #: Fewer people than this are too few to distinguish a leak from chance.
 FEWEST = 60
 
+#: The draw of control people takes so many people at once, so that it needs little memory in a large table.
+DRAWN_TOGETHER = 1_000_000
+
 
 @dataclass(frozen=True, eq=False)
 class Twin:
@@ -86,16 +89,25 @@ class Bound:
         return self.measured is not None and self.measured <= self.limit
 
 
-def control_people(hashes: IntArray, spec: ReleaseSpec, seed: int = 0) -> npt.NDArray[np.bool_]:
-    """The people who are kept out, chosen by content and seed so that every run chooses the same, shape (n,).
+def control_people(hashes: IntArray, spec: ReleaseSpec, key: Key) -> npt.NDArray[np.bool_]:
+    """The people who are kept out, drawn by their content hashes under the private key, shape (n,).
 
-    At least 500 and at most 5,000 people, but no more than a third; equal people stay together, which can add a few.
+    Every run under the same key draws the same people, in any order of rows. At least 500 and at most 5,000 people, but
+    no more than a third; equal people stay together, which can add a few.
+
+    The whole key draws, and not a seed. A release shows who of the others was kept out. With a short seed, whoever
+    knows the others would try all seeds, and then rule out every value with which a person would have been drawn
+    otherwise.
     """
     size = min(max(500, round(spec.audit.share * len(hashes))), 5_000, len(hashes) // 3)
-    # Other bits than those that pick training samples and folds.
-    mixed = (hashes.astype(np.uint64) ^ np.uint64(0x94D049BB133111EB ^ seed << 16)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed ^= mixed >> np.uint64(31)
-    chosen: npt.NDArray[np.bool_] = mixed <= np.sort(mixed)[size - 1] if size else np.zeros(len(hashes), dtype=bool)
+    if not size:
+        return np.zeros(len(hashes), dtype=bool)
+    drawn = np.empty(len(hashes), dtype=np.uint64)
+    for start in range(0, len(hashes), DRAWN_TOGETHER):
+        part = hashes[start : start + DRAWN_TOGETHER]
+        block = np.stack([part, np.zeros_like(part)], axis=1).view(np.uint64)
+        drawn[start : start + len(part)] = key.pseudorandom("control people", spec.dataset, block)[:, 0]
+    chosen: npt.NDArray[np.bool_] = drawn <= np.partition(drawn, size - 1)[size - 1]
     return chosen
 
 
@@ -171,7 +183,7 @@ def audit(
     ----------
     earlier : former releases, as their readers have them
     held_out : the control people, where they were kept out of the release itself
-    seed : of all random draws; without it nobody can compute the figures again
+    seed : of the attackers' random draws; control people are drawn with the key
     fitting : attacks also run side by side in its workers; its progress is called for shadow models
 
     Returns
@@ -183,7 +195,7 @@ def audit(
     content: dict[str, Any] = {"people": n, "control_kind": spec.audit.control, "findings": []}
     if n < max(FEWEST, 4 * spec.k):
         return {**content, "skipped": f"{n} people are too few to attack a release of them and tell a leak from chance"}
-    control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec, seed)
+    control = np.zeros(n, dtype=bool) if held_out is not None else control_people(people.hash, spec, audited.key)
     try:
         twin = make_twin(audited, control, replace(fitting, progress=None))
         if held_out is not None:

@@ -170,13 +170,13 @@ def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
     members, control = count(content["members"]), count(content["control"])
     if content.get("control_kind") == "held_out":
         how = (
-            f"{control} people, chosen by a hash of their content, were kept out of this release, so that it could be "
+            f"{control} people, drawn under the private key, were kept out of this release, so that it could be "
             f"attacked on {members} people who are in it and on those {control} who are not."
         )
     else:
         how = (
             f"A twin of this release was attacked: the same rules and the same seed, with a model of its own, applied "
-            f"to {members} of the people. The other {control}, chosen by a hash of their content, were kept out of the "
+            f"to {members} of the people. The other {control}, drawn under the private key, were kept out of the "
             "twin only, so that nobody had to be left out of the release itself."
         )
     why = (

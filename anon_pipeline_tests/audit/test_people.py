@@ -11,6 +11,7 @@ import pytest
 from anon_pipeline.audit import people as audits
 from anon_pipeline.audit.people import Audited, Bound, audit, bounds, control_people, make_twin
 from anon_pipeline.engine.base import Batch
+from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import Workers
@@ -68,29 +69,59 @@ def test_what_is_found_does_not_depend_on_how_many_processes_attack(people: Batc
 
 @pytest.mark.parametrize(("n", "size"), [(900, 300), (1200, 400), (3000, 500), (20_000, 2000), (80_000, 5000)])
 def test_a_tenth_are_control_people_at_least_500_at_most_5000_never_more_than_a_third(n: int, size: int) -> None:
-    assert control_people(np.random.default_rng(0).integers(0, 2**62, n), SPEC).sum() == size
+    assert control_people(np.random.default_rng(0).integers(0, 2**62, n), SPEC, KEY).sum() == size
 
 
 def test_nobody_is_a_control_person_of_an_empty_table() -> None:
-    assert control_people(np.array([], dtype=np.int64), SPEC).tolist() == []
+    assert control_people(np.array([], dtype=np.int64), SPEC, KEY).tolist() == []
 
 
 def test_control_people_do_not_depend_on_the_order_of_rows(people: Batch) -> None:
     order = np.random.default_rng(1).permutation(len(people.hash))
-    assert (control_people(people.hash[order], SPEC) == control_people(people.hash, SPEC)[order]).all()
+    assert (control_people(people.hash[order], SPEC, KEY) == control_people(people.hash, SPEC, KEY)[order]).all()
 
 
 @pytest.mark.parametrize("before", [3_000, 20_000, 60_000])
 def test_who_joins_hardly_changes_who_the_control_people_are(before: int) -> None:
     hashes = np.random.default_rng(2).integers(0, 2**62, before + before // 100)
-    first, then = control_people(hashes[:before], SPEC), control_people(hashes, SPEC)[:before]
+    first, then = control_people(hashes[:before], SPEC, KEY), control_people(hashes, SPEC, KEY)[:before]
     assert (first & then).sum() >= 0.97 * max(first.sum(), then.sum())
     assert not (first & ~then).any() or not (then & ~first).any()  # one set holds the other
 
 
+def test_keys_with_the_same_seed_draw_other_control_people(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A seed of 32 bits can be tried; so nothing may depend on it, or on any other few bytes of the key."""
+    derived = Key.derived
+
+    def without_short_ones(key: Key, purpose: str, domain: str, size: int = 32) -> bytes:
+        return derived(key, purpose, domain, size) if size >= 32 else bytes(size)
+
+    monkeypatch.setattr(Key, "derived", without_short_ones)
+    first, second = Key(bytes(range(32))), Key(bytes(range(1, 33)))
+    assert seed_under(first, SPEC.dataset) == seed_under(second, SPEC.dataset) == 0
+    hashes = np.random.default_rng(4).integers(0, 2**62, 20_000)
+    one, other = (control_people(hashes, SPEC, key) for key in (first, second))
+    assert one.sum() == other.sum() == 2_000
+    assert 100 < (one & other).sum() < 300  # by chance a tenth of them are drawn twice
+
+
+def test_everybody_is_a_control_person_equally_often_whatever_their_hash() -> None:
+    hashes = np.arange(3_000)  # neighbours, as a poor hash might give them
+    often = sum(control_people(hashes, SPEC, Key(number.to_bytes(32, "big"))).astype(np.int64) for number in range(200))
+    assert abs(often.mean() - 200 / 6) < 1e-9
+    assert often.min() > 10
+    assert often.max() < 60
+
+
+def test_a_large_table_is_drawn_in_parts(people: Batch, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = control_people(people.hash, SPEC, KEY)
+    monkeypatch.setattr(audits, "DRAWN_TOGETHER", 7)
+    assert (control_people(people.hash, SPEC, KEY) == whole).all()
+
+
 def test_equal_people_stay_together() -> None:
     hashes = np.repeat(np.random.default_rng(3).integers(0, 2**62, 400), 5)
-    chosen = control_people(hashes, SPEC).reshape(-1, 5)
+    chosen = control_people(hashes, SPEC, KEY).reshape(-1, 5)
     assert (chosen.all(axis=1) == chosen.any(axis=1)).all()
     assert chosen.any()
 
@@ -99,7 +130,7 @@ def test_equal_people_stay_together() -> None:
 
 
 def test_the_twin_loses_nobody_but_the_control_people(people: Batch) -> None:
-    control = control_people(people.hash, SPEC)
+    control = control_people(people.hash, SPEC, KEY)
     twin = make_twin(Audited(SPEC, KEY, people, TYPES), control)
     everybody = pd.concat([people.features, people.target], axis=1)
     assert rows(pd.concat([twin.members, twin.control])) == rows(everybody)
@@ -108,7 +139,7 @@ def test_the_twin_loses_nobody_but_the_control_people(people: Batch) -> None:
 
 
 def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
-    twin = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC))
+    twin = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC, KEY))
     behind = twin.members.iloc[twin.origin].reset_index(drop=True)
     for name in ("ill", "visits"):
         assert (twin.released[name] == behind[name]).all()
@@ -117,7 +148,7 @@ def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
 
 
 def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) -> None:
-    shown = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC)).released.astype(str)
+    shown = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC, KEY)).released.astype(str)
     assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))
 
 

@@ -117,7 +117,7 @@ def test_it_is_said_plainly_what_a_twin_is_and_that_nobody_was_left_out() -> Non
     assert "nobody had to be left out of the release itself" in text
     assert "on a sample of 10,000 of 48,842 people" in text
     held_out = page({**content(), "control_kind": "held_out"}).text
-    assert "1,000 people, chosen by a hash of their content, were kept out of this release" in held_out
+    assert "1,000 people, drawn under the private key, were kept out of this release" in held_out
     assert "twin" not in held_out
 
 

@@ -63,7 +63,7 @@ def _hold_out(run: Run, folder: Path, types: dict[str, ColumnType]) -> SourceFac
     spec, engine = run.spec, run.engine
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
-    chosen = np.unique(hashes[control_people(hashes, spec, run.measuring_seed)])
+    chosen = np.unique(hashes[control_people(hashes, spec, run.key)])
     everybody = folder / "everybody.parquet"
     (folder / DATA).rename(everybody)
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)
