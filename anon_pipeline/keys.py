@@ -170,10 +170,10 @@ def kept_place(dataset: str, home: Home) -> Path:
 
 
 def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
-    """The seed, below 2^32, of published figures that are measured on people; drawn with the private key.
+    """The seed, of 128 bits, of published figures that are measured on people; drawn with the private key.
 
-    With a public seed, an attacker who knows all rows but one could repeat the measurement for every possible value of
-    the last row.
+    With a public seed, or one that is short enough to be guessed, an attacker who knows all rows but one could repeat
+    the measurement for every possible value of the last row.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def measuring_seed(spec: ReleaseSpec, home: Home) -> int:
 
 def seed_under(key: Key, dataset: str) -> int:
     """The seed of `measuring_seed`, from a given key."""
-    return int.from_bytes(key.derived("measuring", dataset, 4), "big")
+    return int.from_bytes(key.derived("measuring", dataset, 16), "big")
 
 
 def kept_key(dataset: str, home: Home) -> tuple[Key, bool]:

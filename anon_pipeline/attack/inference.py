@@ -164,7 +164,7 @@ def across_groups(attacked: Attacked, sensitive: Outcome, members: People, contr
             learning_rate=0.2,
             categorical_features=categories[varying],
             early_stopping=False,
-            random_state=attacked.seed,
+            random_state=attacked.seed % 2**32,
         )
         with one_thread():  # several threads would mostly wait for each other over so little
             model.fit(features[:, varying], label, sample_weight=table.data)

@@ -72,7 +72,9 @@ def _cross_predicted(shapes: FloatArray, shares: FloatArray, release: Released, 
     half = np.random.default_rng([seed, 7]).permutation(len(shares)) % 2
     predicted = np.empty(len(shares))
     for side in (0, 1):
-        model = HistGradientBoostingRegressor(max_iter=30, min_samples_leaf=10, early_stopping=False, random_state=seed)
+        model = HistGradientBoostingRegressor(
+            max_iter=30, min_samples_leaf=10, early_stopping=False, random_state=seed % 2**32
+        )
         learned = half != side
         varying = np.ptp(shapes[learned], axis=0) > 0
         if not varying.any():

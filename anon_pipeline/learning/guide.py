@@ -294,7 +294,7 @@ def fit_model(model: Model, frame: pd.DataFrame, target: npt.NDArray[Any]) -> Fi
 
 
 def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> npt.NDArray[np.int64]:
-    """A fold number 0 .. folds - 1 for each row, shape (n,), shuffled by the seed.
+    """A fold number 0 .. folds - 1 for each row, shape (n,), shuffled by the seed, which may have more than 32 bits.
 
     Each fold holds the classes in equal shares where every class has a member for each fold.
     """
@@ -304,7 +304,8 @@ def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> n
     if len(target) < folds:
         raise InputError(f"folds: {len(target)} rows cannot be split into {folds} folds; ask for fewer folds")
     stratify = task is Task.CLASSIFICATION and bool((target.value_counts() >= folds).all())
-    splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=seed)
+    drawn = seed if seed < 2**32 else np.random.RandomState(np.random.MT19937(seed))
+    splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=drawn)
     result = np.empty(len(target), dtype=np.int64)
     for number, (_, rows) in enumerate(splitter.split(np.zeros((len(target), 1)), target.to_numpy())):
         result[rows] = number

@@ -68,7 +68,7 @@ def build_model(
     feature_types
         The columns of the frame, in order. Dates count as numbers.
     seed
-        For every `random_state` that the estimator leaves open.
+        For every `random_state` that the estimator leaves open; scikit-learn takes its last 32 bits.
     people
         How many people the table has that it learns from: boosting takes its number of rounds from it.
 
@@ -80,6 +80,7 @@ def build_model(
     from sklearn.base import clone
     from sklearn.pipeline import Pipeline, make_pipeline
 
+    seed %= 2**32
     if not isinstance(choice, ImportedModel | LoggedModel):
         return _built_in(choice, task, feature_types, seed, people)
     name = name_of(choice)

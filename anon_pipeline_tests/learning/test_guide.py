@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_info, threadpool_limits  # type: ignore[imp
 
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import models
 from anon_pipeline.learning.guide import TrainedGuide, assign_folds, train
@@ -173,6 +174,23 @@ def test_folds_are_stratified_where_they_can_be() -> None:
     assert sorted(np.bincount(assign_folds(numbers, Task.REGRESSION, 3, 0)).tolist()) == [2, 2, 3]
     with pytest.raises(InputError, match="7 rows cannot be split into 8 folds"):
         assign_folds(numbers, Task.REGRESSION, 8, 0)
+
+
+@pytest.mark.parametrize("bit", [32, 63, 64, 127])
+def test_every_bit_of_the_measuring_seed_divides_people_otherwise(bit: int) -> None:
+    """A seed of 32 bits could be tried: whoever knows all rows but one would find the folds by the scores."""
+    labels = pd.Series(np.resize(["a", "b"], 60), dtype=object)
+    for target, task in ((labels, Task.CLASSIFICATION), (pd.Series(np.arange(60.0)), Task.REGRESSION)):
+        first, other = (assign_folds(target, task, 3, seed) for seed in (12345, 12345 + 2**bit))
+        assert (first == other).mean() < 0.7
+
+
+def test_the_measuring_seed_is_longer_than_can_be_tried_and_every_model_takes_it() -> None:
+    seeds = [seed_under(Key(number.to_bytes(32, "big")), "clinic") for number in range(20)]
+    assert min(seeds) > 2**100
+    for model in ("gradient_boosting", "random_forest", "decision_tree", "linear"):
+        frame, labels, _ = people(60)
+        build_model(model, Task.CLASSIFICATION, TYPES, max(seeds)).fit(frame, labels)
 
 
 def test_a_missing_target_is_refused_with_its_count() -> None:
