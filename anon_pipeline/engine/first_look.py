@@ -125,7 +125,7 @@ def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:
     if not is_head_cheap or (kind == "csv" and plain.encoding.lower() not in ("utf-8", "utf8")):
         return None
     # Statements on how values are written are left out, since checking them would read the rows.
-    plain = plain.model_copy(update={"where": None, "decimal": None, "thousands": None})
+    plain = plain.model_copy(update={"where": None, "decimal": None, "thousands": None, "symbols": ()})
     with (
         scratch() as folder,
         _session(folder) as session,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import duckdb
@@ -25,6 +25,8 @@ FUNCTIONS = {"lower", "upper", "trim", "length", "abs", "round", "year", "month"
 FUNCTIONS |= {"right", "contains", "starts_with", "coalesce", "~~", "!~~", "~~*", "!~~*", "+", "-", "*", "/", "%", "||"}
 #: Replaces a value that is not written as the spec states for numbers; it cannot be read as a number.
 NO_NUMBER = "no number as stated"
+#: The blanks that may stand between a number and its currency or unit.
+BLANKS = " \u00a0\u202f"
 TEXTS = ("VARCHAR", "ENUM")
 
 
@@ -44,7 +46,8 @@ def as_stated(
     Raises
     ------
     InputError
-        For a condition that cannot be parsed, or that does not fit these columns.
+        For a condition that cannot be parsed, or that does not fit these columns; for a column of numbers with several
+        of the symbols.
     """
     storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()}
     plain = {
@@ -58,18 +61,30 @@ def as_stated(
     return relation if source.where is None else _filtered(connection, relation, source, storage, columns)
 
 
-def number_pattern(decimal: str, thousands: str | None) -> str:
-    """A regular expression for numbers written so; all digits are grouped in threes, or none are."""
+def number_pattern(decimal: str, thousands: str | None, symbols: Sequence[str] = ()) -> str:
+    """A regular expression for numbers written so; all digits are grouped in threes, or none are.
+
+    A symbol may stand before a number, on either side of its sign, and after it, next to it or after a blank.
+    """
     grouped = f"[0-9]{{1,3}}([{thousands}][0-9]{{3}})+|" if thousands else ""
-    return f"[+-]?(({grouped}[0-9]+)([{decimal}][0-9]*)?|[{decimal}][0-9]+)([eE][+-]?[0-9]+)?"
+    number = f"(({grouped}[0-9]+)([{decimal}][0-9]*)?|[{decimal}][0-9]+)([eE][+-]?[0-9]+)?"
+    if not symbols:
+        return f"[+-]?{number}"
+    symbol = "|".join(re.escape(symbol) for symbol in _longest_first(symbols))
+    return f"([+-]?(({symbol})[{BLANKS}]?)?|({symbol})[{BLANKS}]?[+-]){number}([{BLANKS}]?({symbol}))?"
 
 
-def plain_number(value: str, decimal: str, thousands: str | None) -> str:
+def plain_number(value: str, decimal: str, thousands: str | None, symbols: Sequence[str] = ()) -> str:
     """SQL that converts a text written so to a number as SQL writes it."""
-    trimmed = f"trim({value})"
-    if thousands:
-        trimmed = f"replace({trimmed}, {literal(thousands)}, '')"
-    return trimmed if decimal == "." else f"replace({trimmed}, {literal(decimal)}, '.')"
+    plain = f"trim({value})"
+    for left_out in [*_longest_first(symbols), *(BLANKS if symbols else ()), *([thousands] if thousands else ())]:
+        plain = f"replace({plain}, {literal(left_out)}, '')"
+    return plain if decimal == "." else f"replace({plain}, {literal(decimal)}, '.')"
+
+
+def _longest_first(symbols: Sequence[str]) -> list[str]:
+    """The symbols so that none comes after a part of itself: US$ before $."""
+    return sorted(symbols, key=lambda symbol: (-len(symbol), symbol))
 
 
 def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that it may look at)
@@ -96,22 +111,37 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
         moment = f"try_strptime(trim({value}::VARCHAR), [{formats}])"
         return f"coalesce(strftime({moment}, '%Y-%m-%d %H:%M:%S.%f'), {value}::VARCHAR)"
     kind = None if column is None else column.type
-    if (source.decimal is None and source.thousands is None) or not is_text or kind not in (None, ColumnType.NUMERIC):
+    stated = source.decimal is not None or source.thousands is not None or source.symbols
+    if not stated or not is_text or kind not in (None, ColumnType.NUMERIC):
         return value
-    decimal = source.decimal or "."
-    pattern = literal(number_pattern(decimal, source.thousands))
+    written = (source.decimal or ".", source.thousands, source.symbols)
+    pattern = literal(number_pattern(*written))
     known = f"{value} NOT IN ({', '.join(literal(marker) for marker in ('', *source.missing))})"
     if kind is None and by_itself:
         return value
+    if not by_itself and len(source.symbols) > 1 and _has_several(connection, relation, value, source.symbols):
+        if kind is None:
+            return value
+        raise InputError(
+            f"columns.{name}: holds numbers with more than one of source.symbols, which are no numbers of one kind; "
+            "convert them first, or give the column the type categorical"
+        )
     if kind is None:  # a column is of numbers where all its values are
         other = f"{known} AND NOT regexp_full_match(trim({value}), {pattern})"
         if connection.execute(f"SELECT 1 FROM {relation} WHERE {other} LIMIT 1").fetchone() is not None:
             return value
-    number = plain_number(value, decimal, source.thousands)
+    number = plain_number(value, *written)
     return (
         f"CASE WHEN {known} THEN CASE WHEN regexp_full_match(trim({value}), {pattern}) THEN {number} "
         f"ELSE {literal(NO_NUMBER)} END ELSE {value} END"
     )
+
+
+def _has_several(connection: duckdb.DuckDBPyConnection, relation: str, value: str, symbols: Sequence[str]) -> bool:
+    """Whether numbers of a column carry different symbols, such as amounts in two currencies."""
+    symbol = f"regexp_extract({value}, {literal('|'.join(map(re.escape, _longest_first(symbols))))})"
+    found = connection.execute(f"SELECT count(DISTINCT nullif({symbol}, '')) FROM {relation}").fetchone()
+    return found is not None and found[0] > 1
 
 
 def _filtered(

@@ -18,7 +18,7 @@ from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
-from anon_pipeline.profiling.value_formats import MARKERS, dates_of, numbers_of, other_values, sentinels_of
+from anon_pipeline.profiling.value_formats import MARKERS, Numbers, dates_of, numbers_of, other_values, sentinels_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
 from anon_pipeline.spec.source import path_parts
 
@@ -69,12 +69,8 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         survey = engine.survey(source, table)
     texts = {name: _texts(survey.sample.column(name)) for name in _unread(survey)}
     numbers = numbers_of(_without_others(texts))
-    changes: dict[str, object] = {}
-    # Columns of texts may have numbers in a format for people, in a database as well as in a file.
-    if not {"decimal", "thousands"} & _set(source):
-        changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
-        changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
-        asked |= {"decimal": numbers.question} if numbers.question is not None else {}
+    changes, doubts_of_numbers = _written_as(numbers, source)
+    asked |= doubts_of_numbers
     columns = _Columns(list(survey.missing), notes=apart)
     for name, values in texts.items():
         others = other_values(values, numbers)
@@ -250,5 +246,14 @@ def _texts(column: pa.ChunkedArray) -> list[str]:
     return [str(value) for value in column.unique().drop_null().to_pylist()]
 
 
-def _set(source: Source) -> set[str]:
-    return {name for name in ("decimal", "thousands") if getattr(source, name) is not None}
+def _written_as(numbers: Numbers, source: Source) -> tuple[dict[str, object], dict[str, str]]:
+    """What is added to a source on the format of numbers, and the questions about it.
+
+    Columns of texts may have numbers in a format for people, in a database as well as in a file.
+    """
+    changes: dict[str, object] = {"symbols": numbers.symbols} if numbers.symbols and not source.symbols else {}
+    if source.decimal is not None or source.thousands is not None:
+        return changes, {}
+    changes |= {"decimal": numbers.decimal} if numbers.decimal != "." else {}
+    changes |= {"thousands": numbers.thousands} if numbers.thousands is not None else {}
+    return changes, {"decimal": numbers.question} if numbers.question is not None else {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from anon_pipeline.engine.stated import number_pattern
+from anon_pipeline.engine.stated import BLANKS, number_pattern
 
 #: Decimal and thousands signs; of two pairs that read the same values in the same way, the first is taken.
 NUMBERS = (
@@ -24,6 +24,10 @@ NUMBER_LIKE = re.compile(r"[+-]?[0-9.,'\u2019 \u00a0\u202f]*[0-9][0-9.,'\u2019 \
 CODE = re.compile("[+-]?0[0-9]")
 #: Three digits after a point, without a second sign: these may be thousands or thousandths.
 IN_THREES = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
+#: Currencies and units that are looked for; other signs beside digits may be those of a code.
+CURRENCIES = ("US$", "$", "€", "£", "¥", "₹", "₽", "₩", "₺", "zł", "Kč", "kr", "EUR", "USD", "GBP", "CHF", "JPY", "CAD",
+              "AUD", "SEK", "NOK", "DKK", "PLN")  # fmt: skip
+SYMBOLS = (*CURRENCIES, "%", "kg", "cm", "km", "mg", "lbs")
 #: Texts that mean "not known" in a column of numbers or dates, and may have another meaning elsewhere.
 MARKERS = frozenset(
     [
@@ -77,12 +81,21 @@ EARLIEST, LATEST = 1850, 2150
 
 @dataclass(frozen=True)
 class Numbers:
-    """The format of numbers: decimal and thousands signs, the columns in this format, and a question in doubt."""
+    """The format of numbers.
+
+    Attributes
+    ----------
+    decimal, thousands : the signs before fractions and between groups of digits
+    columns : the columns in this format
+    question : what a person must decide, in doubt
+    symbols : currencies and units beside the numbers
+    """
 
     decimal: str
     thousands: str | None
     columns: tuple[str, ...]
     question: str | None = None
+    symbols: tuple[str, ...] = ()
 
 
 def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
@@ -92,7 +105,9 @@ def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
     ----------
     columns : the distinct values of each column of texts, without those that mean "not known"
     """
-    read = {name: values[:VALUES_READ] for name, values in columns.items() if _are_number_like(values)}
+    symbol_of = {name: _symbol_of(values[:VALUES_READ]) for name, values in columns.items()}
+    columns = {name: _without(symbol_of[name], values[:VALUES_READ]) for name, values in columns.items()}
+    read = {name: values for name, values in columns.items() if _are_number_like(values)}
     together = "".join(itertools.chain.from_iterable(itertools.chain.from_iterable(read.values())))
     reading: dict[tuple[str, str | None], tuple[str, ...]] = {}
     for decimal, thousands in NUMBERS:
@@ -106,15 +121,43 @@ def numbers_of(columns: Mapping[str, Sequence[str]]) -> Numbers:
     best = [way for way, names in reading.items() if len(names) == most]
     (decimal, thousands), names = best[0], reading[best[0]]
     question = None
-    fractions = [value for name in names for value in read[name] if "." in value]
+    fractions = {name: [value for value in read[name] if decimal in value] for name in names}
+    among = [value for values in fractions.values() for value in values]
     if (decimal, thousands) == (".", None):
-        if len(fractions) >= 3 and all(IN_THREES.fullmatch(value.strip()) for value in fractions):
+        in_doubt = len(among) >= 3 and all(IN_THREES.fullmatch(value.strip()) for value in among)
+    else:
+        in_doubt = (",", None) in best and (".", ",") in best
+    if in_doubt:
+        other = "," if decimal == "." else "."
+        if all(symbol_of[name] in CURRENCIES for name, values in fractions.items() if values):
+            decimal, thousands = other, decimal  # amounts of money do not have three decimals
+        else:
             question = (
-                "numbers such as 1.234: write . if they have three decimals, or , and thousands: . if they do not"
+                f"numbers such as 1{decimal}234: write {decimal} if they have three decimals, or {other} and "
+                f"thousands: {decimal} if they do not"
             )
-    elif (",", None) in best and (".", ",") in best:
-        question = "numbers such as 1,234: write , if they have three decimals, or . and thousands: , if they do not"
-    return Numbers(decimal, thousands, names, question)
+    symbols = tuple(symbol for symbol in SYMBOLS if symbol in symbol_of.values())
+    return Numbers(decimal, thousands, names, question, symbols)
+
+
+def _symbol_of(values: Sequence[str]) -> str | None:
+    """The currency or unit beside most numbers of a column, if all but a few of its values are numbers."""
+    for symbol in SYMBOLS:
+        if 2 * sum(symbol in value for value in values) <= len(values):
+            continue
+        others = sum(NUMBER_LIKE.fullmatch(value.strip()) is None for value in _without(symbol, values))
+        if others <= FEW and others <= (1 - MOST) * len(values):
+            return symbol
+    return None
+
+
+def _without(symbol: str | None, values: Sequence[str]) -> list[str]:
+    """The values without a symbol where it stands beside a number as `number_pattern` has it."""
+    if symbol is None:
+        return list(values)
+    beside = re.compile(f"([+-]?)(?:{re.escape(symbol)}[{BLANKS}]?)?([+-]?[^+-].*?)(?:[{BLANKS}]?{re.escape(symbol)})?")
+    found = (beside.fullmatch(value.strip()) for value in values)
+    return [value if match is None else match[1] + match[2] for value, match in zip(values, found, strict=True)]
 
 
 def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
@@ -148,7 +191,7 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
 
 def other_values(values: Sequence[str], numbers: Numbers) -> list[str]:
     """The few values of a column of numbers that are no numbers; none where there are many."""
-    pattern = re.compile(number_pattern(numbers.decimal, numbers.thousands))
+    pattern = re.compile(number_pattern(numbers.decimal, numbers.thousands, numbers.symbols))
     others = [value for value in values if not pattern.fullmatch(value.strip())]
     return others if 0 < len(others) <= FEW and len(others) <= (1 - MOST) * len(values) else []
 

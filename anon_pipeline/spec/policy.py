@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from anon_pipeline.spec.release import ReleaseSpec
 
 #: The keys on the format of a source that are part of the published policy.
-SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands"}
+SAID_OF_SOURCE = {"missing", "delimiter", "encoding", "decimal", "thousands", "symbols"}
 
 #: Keys that cannot change a grouped release, or are published in another form.
 NO_POLICY = (
@@ -47,6 +47,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
         if isinstance(hierarchy, HierarchyFile):
             column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
     _drop(content["source"], ("decimal", "thousands"), None)
+    _drop(content["source"], ("symbols",), [])
     _drop(content["grouping"], ("most_lost",), MOST_LOST)
     _drop(content, ("person", "across_releases", "across_releases_ended", "sampling_weight", "missing_target"), None)
     _drop(content, ("approver", "purpose", "license"), None)

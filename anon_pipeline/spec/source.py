@@ -15,7 +15,8 @@ from anon_pipeline.spec.parts import Strict
 OF_FILES = {"sheet", "delimiter", "encoding", "skip", "header", "names", "union_by_name", "partitions"}
 #: Formats of tables that keep their former states; each is a key of `source`.
 TABLES = ("delta", "iceberg")
-
+#: A currency or a unit: nothing of which a number itself may consist.
+SYMBOL = r"[^\d\s.,'\u2019+\-]{1,10}"
 
 #: A name on a path: unquoted or, if it has a dot or a quote, in double quotes, with inner quotes doubled.
 STEP = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
@@ -86,6 +87,7 @@ class Source(Strict):
     encoding: str = "utf-8"  # of a text file
     decimal: Literal[".", ","] | None = None  # the decimal mark; a point where absent
     thousands: Literal[",", ".", "'", "\u2019", " ", "\u00a0", "\u202f"] | None = None  # separates groups of digits
+    symbols: tuple[str, ...] = ()  # currencies and units, written before or after numbers and left out: ["$", "%"]
     skip: int = Field(default=0, ge=0, le=1000)  # lines above the header
     header: int = Field(default=1, ge=0, le=3)  # lines of the header; without one, `names` names the columns
     names: tuple[str, ...] | None = Field(default=None, min_length=1)  # of the columns, in the order of the file
@@ -187,6 +189,14 @@ class Source(Strict):
         if (self.table is None) == (self.query is None):
             raise ValueError("table: is missing; say table or query, and not both")
         return self
+
+    @field_validator("symbols")
+    @classmethod
+    def _are_no_parts_of_numbers(cls, symbols: tuple[str, ...]) -> tuple[str, ...]:
+        for symbol in symbols:
+            if not re.fullmatch(SYMBOL, symbol) or symbol in ("e", "E"):
+                raise ValueError(f"{symbol!r} could be a part of a number; write a currency or a unit, such as $ or kg")
+        return symbols
 
     @field_validator("paths")
     @classmethod

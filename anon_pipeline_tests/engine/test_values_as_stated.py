@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import date
+from decimal import Decimal
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from anon_pipeline.engine.stated import NO_NUMBER, as_stated
+from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, Source
 
 ROLE = "insensitive"
@@ -52,6 +57,19 @@ def values(column: pa.Array, said: dict[str, Any] | None, **source: Any) -> tupl
         (pa.array(["1,5"]), TEXT, COMMAS, None),
         (pa.array(["1,5"]), NUMERIC, {}, None),
         (pa.array([1.5]), NUMERIC, COMMAS, None),
+        # currencies and units
+        (pa.array(["$1,234.5", "-$ 2", "$-3", "4\u00a0US$", "5"]), NUMERIC, {"thousands": ",", "symbols": ["US$"]},
+         [NO_NUMBER, NO_NUMBER, NO_NUMBER, "4", "5"]),
+        (pa.array(["$1,234.5", "-$ 2", "$-3", "4 $", "+5"]), NUMERIC, {"thousands": ",", "symbols": ["$"]},
+         ["1234.5", "-2", "-3", "4", "+5"]),
+        (pa.array(["1.234,5 EUR", "1e3EUR", "EUR", "E1"]), NUMERIC, {**COMMAS, "symbols": ["EUR"]},
+         ["1234.5", "1e3", NO_NUMBER, NO_NUMBER]),
+        (pa.array(["$$5", "1$5", "-$-5"]), NUMERIC, {"symbols": ["$"]}, [NO_NUMBER] * 3),
+        (pa.array(["12%", "?", "7 %", None]), None, {"symbols": ["%"], "missing": ["?"]}, ["12", "?", "7", None]),
+        (pa.array(["$5", "5 €"]), None, {"symbols": ["$", "€"]}, None),
+        (pa.array(["US$5", "US$6", "7"]), None, {"symbols": ["$", "US$"]}, ["5", "6", "7"]),
+        (pa.array(["12%"]), TEXT, {"symbols": ["%"]}, None),
+        (pa.array([12]), NUMERIC, {"symbols": ["%"]}, None),
         # markers
         (pa.array(["a", "-", None]), {**TEXT, "missing": ["-"]}, {}, ["a", None, None]),
         (pa.array([1.0, 99.0, None]), {**NUMERIC, "missing": ["99", "x"]}, {}, [1.0, None, None]),
@@ -67,6 +85,35 @@ def test_only_what_is_stated_is_changed(
     found, changed = values(column, said, **source)
     assert changed == (expected is not None)
     assert found == (column.to_pylist() if expected is None else expected)
+
+
+def test_amounts_in_two_currencies_are_not_added_up() -> None:
+    with pytest.raises(InputError, match=r"columns\.x: holds numbers with more than one of source\.symbols"):
+        values(pa.array(["$5", "5 €"]), NUMERIC, symbols=["$", "€"])
+
+
+@given(
+    number=st.decimals(-(10**12), 10**12, places=2),
+    symbol=st.sampled_from(["$", "US$", "%", "kg", "zł", "^", "a|b", "(", "\\d"]),
+    signs=st.sampled_from([(".", ","), (",", "."), (",", " "), (".", None)]),
+    beside=st.sampled_from(
+        ["{sign}{symbol}{digits}", "{symbol} {sign}{digits}", "{sign}{digits}{symbol}", "{sign}{digits} {symbol}"]
+    ),
+)
+def test_a_number_beside_its_symbol_is_that_number(
+    number: Decimal, symbol: str, signs: tuple[str, str | None], beside: str
+) -> None:
+    decimal, thousands = signs
+    digits = f"{abs(number):,.2f}".translate(str.maketrans({",": thousands or "", ".": decimal}))
+    text = beside.format(sign="-" if number < 0 else "", symbol=symbol, digits=digits)
+    found, _ = values(pa.array([text]), NUMERIC, decimal=decimal, thousands=thousands, symbols=[symbol])
+    assert Decimal(found[0]) == number
+
+
+@pytest.mark.parametrize("symbol", ["", "5", "-", "+", ".", ",", "e", "E", "$5", "k g", "'", "a" * 11])
+def test_a_symbol_is_no_part_of_a_number(symbol: str) -> None:
+    with pytest.raises(ValidationError, match="could be a part of a number"):
+        Source(path="people.csv", symbols=(symbol,))
 
 
 @pytest.mark.parametrize(

@@ -237,6 +237,51 @@ def test_how_numbers_are_written(values: list[str], decimal: str, thousands: str
 
 
 @pytest.mark.parametrize(
+    ("values", "decimal", "thousands", "symbols"),
+    [
+        (["$1,234.50", "$2", "-$3"], ".", ",", ("$",)),
+        (["$1,234", "$2,345"], ".", ",", ("$",)),  # amounts of money do not have three decimals
+        (["1.234 €", "2.345 €", "9.999 €"], ",", ".", ("€",)),
+        (["US$ 5", "US$ 7", "8"], ".", None, ("US$",)),
+        (["12%", "7 %", "0,5%"], ",", None, ("%",)),
+        (["$5", "$6", "$7", "$8", "$9", "on request"], ".", None, ("$",)),
+        (["1,234 kg", "2,345 kg"], ",", None, ("kg",)),  # and a question
+    ],
+)
+def test_which_symbols_stand_beside_numbers(
+    values: list[str], decimal: str, thousands: str | None, symbols: tuple[str, ...]
+) -> None:
+    found = numbers_of({"x": values, "y": ["a", "b"]})
+    assert (found.decimal, found.thousands, found.symbols) == (decimal, thousands, symbols)
+    assert (found.question is not None) == ("kg" in symbols)
+
+
+@pytest.mark.parametrize("values", [["A12", "A13"], ["$5", "5 €"], ["$5", "6", "7"], ["$", "$"], ["kg", "5"], ["0$12"]])
+def test_other_texts_beside_digits_are_no_symbols(values: list[str]) -> None:
+    found = numbers_of({"x": values})
+    assert found.symbols == () or "x" not in found.columns
+
+
+def test_amounts_of_money_and_percentages_are_proposed_as_numbers(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """They were proposed as texts: the amounts to be left out, the percentages without an order."""
+    rows = [
+        [f"${1000 + 10 * (i % 90):,}", f"{i % 50}%", ["Ulm", SECRET][i % 2], "yes" if i % 3 else "no"] for i in range(N)
+    ]
+    file = tmp_path / "people.csv"
+    pd.DataFrame(rows, columns=["pay", "share", "town", "left"]).to_csv(file, index=False)
+    spec, asked = proposed(engine, tmp_path, file)
+    assert (spec["source"]["thousands"], spec["source"]["symbols"]) == (",", ["$", "%"])
+    assert "source" not in asked
+    assert [spec["columns"][name]["type"] for name in ("pay", "share")] == ["numeric", "numeric"]
+    place = tmp_path / "data/people/release.yaml"
+    text = place.read_text(encoding="utf-8").replace("target: decide", "target: left")
+    place.write_text(text.replace("left: {role: decide", "left: {role: sensitive"), encoding="utf-8")
+    stored = tmp_path / "stored.parquet"
+    engine.store_source(ReleaseSpec.load(place), stored)
+    assert sorted(set(pq.read_table(stored).column("pay").to_pylist()))[:2] == [1000, 1010]
+
+
+@pytest.mark.parametrize(
     ("values", "formats", "question"),
     [
         (["31.12.1999", "1.2.2000"], ("%d.%m.%Y",), False),
