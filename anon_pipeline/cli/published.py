@@ -41,6 +41,19 @@ def report(
     err.print(f"wrote {out_file}", markup=False, highlight=False, soft_wrap=True)
 
 
+@releases.command("export")
+def export_release(
+    version: Annotated[str, typer.Argument(help="A release, as `anon-pipeline releases list` names it.")],
+    file: Annotated[Path, typer.Argument(help="A file to write; its ending says its kind: csv, tsv, xlsx, dta, sav.")],
+    dataset: OfDataset = None,
+) -> None:
+    """Write the table of a release as a CSV, a workbook, or a file of Stata or SPSS: the same rows."""
+    from anon_pipeline.destinations.files import export_table
+
+    rows = export_table(Home.default().existing(), version, file, dataset)
+    err.print(f"wrote {rows:,} rows to {file}", markup=False, highlight=False, soft_wrap=True)
+
+
 @releases.command("list")
 def list_releases(as_json: AsJson = False) -> None:
     """All releases and withdrawals, oldest first."""

@@ -1,0 +1,194 @@
+"""The table of a release as a file of another kind: CSV, a workbook, or a file of Stata or SPSS.
+
+The rows are those of `data.parquet`, in the same order, and nothing is added to them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+
+from anon_pipeline.destinations.rows import rows_of
+from anon_pipeline.engine.sql import literal
+from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.home import Home
+from anon_pipeline.release import ledger
+from anon_pipeline.release.publish import DATA
+
+#: A workbook's limits (Microsoft, "Excel specifications and limits"): rows with the header, and letters of a text.
+WORKBOOK_ROWS, WORKBOOK_LETTERS = 1_048_576, 32_767
+#: Whole numbers from here on lose digits as floats, which a workbook, Stata and SPSS have for numbers.
+EXACT = 2**53
+#: The longest name of a variable in Stata.
+LONGEST_NAME = 32
+
+
+def export_table(home: Home, version: str, file: Path, dataset: str | None = None) -> int:
+    """Write the table of a release to a file, of the kind that its name ends in, and return the number of rows.
+
+    Parameters
+    ----------
+    dataset : needed where several datasets have a release of this version
+
+    Raises
+    ------
+    InputError
+        If there is no such release, it was withdrawn, it has no table, or the file cannot hold or take it.
+    Refused
+        If the release was altered after its publication.
+    """
+    writer = WRITERS.get(file.suffix.lower())
+    if writer is None:
+        raise InputError(f"{file.name}: a release is exported to a file that ends in {', '.join(WRITERS)}")
+    entry = ledger.published(home, version, dataset)
+    if ledger.withdrawal(home, *entry.release) is not None:
+        raise InputError(f"{entry.dataset}/{entry.version}: was withdrawn; there is no table of it any more")
+    if problems := ledger.verify_release(home, entry):
+        raise Refused([f"{entry.dataset}/{entry.version}: {problem}; nothing is exported" for problem in problems])
+    table = home.releases / entry.dataset / entry.version / DATA
+    if not table.exists():
+        raise InputError(f"{entry.dataset}/{entry.version}: has no table of people; its answers are in its manifest")
+    final = file.absolute()
+    try:
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", suffix=final.suffix, dir=final.parent)
+        os.close(descriptor)
+        try:
+            rows = writer(rows_of(table), Path(temporary))
+            with Path(temporary).open("rb") as written:
+                os.fsync(written.fileno())
+            Path(temporary).chmod(0o644)
+            os.replace(temporary, final)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+    return rows
+
+
+def _write_text(rows: pa.RecordBatchReader, file: Path) -> int:
+    """A text file in UTF-8: a comma or a tab between fields, an empty field for a missing value."""
+    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
+    with duckdb.connect() as connection:
+        connection.register("released", rows)
+        options = f"FORMAT csv, HEADER true, DELIMITER {literal(delimiter)}"
+        written = connection.execute(f"COPY (FROM released) TO {literal(str(file))} ({options})").fetchone()
+    return 0 if written is None else int(written[0])
+
+
+def _write_workbook(rows: pa.RecordBatchReader, file: Path) -> int:
+    """A workbook with one sheet. A text stays a text, even if it looks like a formula."""
+    try:
+        from openpyxl import Workbook
+        from openpyxl.cell import WriteOnlyCell
+        from openpyxl.utils.exceptions import IllegalCharacterError
+    except ImportError:
+        raise InputError("a workbook: install `anon-pipeline[files]` to write it") from None
+    book = Workbook(write_only=True)
+    sheet = book.create_sheet("released")
+
+    def cell(value: Any) -> Any:
+        held = _in_workbook(value)
+        if not isinstance(held, str):
+            return held
+        written = WriteOnlyCell(sheet, held)
+        written.data_type = "s"
+        return written
+
+    count = 0
+    try:
+        sheet.append([cell(name) for name in rows.schema.names])
+        for batch in rows:
+            count += batch.num_rows
+            if count >= WORKBOOK_ROWS:
+                raise InputError(f"a workbook has at most {WORKBOOK_ROWS:,} rows; write a .csv")
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                sheet.append([cell(value) for value in row])
+    except IllegalCharacterError:
+        raise InputError("a workbook cannot hold a character of this table; write a .csv") from None
+    finally:
+        sheet.close()
+    book.save(file)
+    return count
+
+
+def _in_workbook(value: Any) -> Any:
+    """A value as a workbook holds it: numbers without losing digits, days since 1900; everything else as a text."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, Decimal | int):
+        number = float(value)
+        return value if abs(number) < EXACT and value == number else str(value)
+    if isinstance(value, datetime | date):
+        return value if value.year >= 1900 and getattr(value, "tzinfo", None) is None else value.isoformat()
+    if isinstance(value, str) and len(value) > WORKBOOK_LETTERS:
+        raise InputError(f"a workbook's texts have at most {WORKBOOK_LETTERS:,} letters; write a .csv")
+    return value
+
+
+def _write_survey_file(kind: str) -> Callable[[pa.RecordBatchReader, Path], int]:
+    """The writer of a file of Stata or SPSS; a variable's label holds the column's name, which may not be allowed."""
+
+    def write(rows: pa.RecordBatchReader, file: Path) -> int:
+        try:
+            import pyreadstat
+        except ImportError:
+            raise InputError("a file of Stata or SPSS: install `anon-pipeline[files]` to write it") from None
+        table = rows.read_all()
+        frame = pd.DataFrame({name: _for_survey(table.column(name)) for name in table.column_names})
+        frame.columns = pd.Index(_variables(table.column_names))
+        writer: Callable[..., None] = getattr(pyreadstat, f"write_{kind}")
+        try:
+            writer(frame, str(file), column_labels=[name[:80] for name in table.column_names])
+        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError):
+            raise InputError(f"a .{kind} file cannot hold a value of this table; write a .csv") from None
+        return int(table.num_rows)
+
+    return write
+
+
+def _for_survey(column: pa.ChunkedArray) -> Any:
+    """A column as pyreadstat takes it: floats with NaN, days and moments, or texts."""
+    kind = column.type
+    if pa.types.is_boolean(kind):
+        return column.cast(pa.int8()).to_pandas()
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64()).to_pandas()
+    if pa.types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us")).to_pandas(timestamp_as_object=True)
+    return column.to_pandas()
+
+
+def _variables(names: Iterable[str]) -> list[str]:
+    """Names for Stata and SPSS, all different even without capitals: a letter, then letters, digits and `_`."""
+    taken: set[str] = set()
+    variables = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+        plain = (plain if re.match("[A-Za-z]", plain) else f"v{plain}")[:LONGEST_NAME]
+        number, variable = 2, plain
+        while variable.casefold() in taken:
+            ending = f"_{number}"
+            variable, number = plain[: LONGEST_NAME - len(ending)] + ending, number + 1
+        taken.add(variable.casefold())
+        variables.append(variable)
+    return variables
+
+
+#: The writer for each ending of a file's name; each gives the number of rows.
+WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], int]] = {
+    ".csv": _write_text,
+    ".tsv": _write_text,
+    ".xlsx": _write_workbook,
+    ".dta": _write_survey_file("dta"),
+    ".sav": _write_survey_file("sav"),
+}
