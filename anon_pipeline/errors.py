@@ -24,15 +24,22 @@ class NotDelivered(Unavailable):
 
 
 class Refused(Exception):
-    """A check does not hold, so nothing is published (exit code 3)."""
+    """A check does not hold, so nothing is published (exit code 3).
 
-    def __init__(self, failed: list[str]) -> None:
+    Attributes
+    ----------
+    failed : a sentence for each such check
+    demanded : the same without any figure that was measured on people, for readers outside; None if nobody has said so
+    """
+
+    def __init__(self, failed: list[str], demanded: list[str] | None = None) -> None:
         super().__init__("refused: " + "; ".join(failed))
         self.failed = failed
+        self.demanded = demanded
 
-    def __reduce__(self) -> tuple[type[Refused], tuple[list[str]]]:
+    def __reduce__(self) -> tuple[type[Refused], tuple[list[str], list[str] | None]]:
         """The arguments for pickle, which otherwise would pass the sentence instead of the list."""
-        return type(self), (self.failed,)
+        return type(self), (self.failed, self.demanded)
 
 
 def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:

@@ -97,10 +97,9 @@ class Repair:
         reached = people.without(class_of_cell < 0).pool(classes.members(class_of_cell, number))
         failed = [finding for finding in judge(self.demands, reached) if not finding.holds]
         if failed:
+            demanded = [f"{finding.name}: no grouping was found in which {finding.demand}" for finding in failed]
+            best = ["infinite" if finding.measured is None else format(finding.measured, ".4g") for finding in failed]
             raise Refused(
-                [
-                    f"{finding.name}: no grouping was found in which {finding.demand}; the best value reached is "
-                    f"{'infinite' if finding.measured is None else format(finding.measured, '.4g')}"
-                    for finding in failed
-                ]
+                [f"{what}; the best value reached is {value}" for what, value in zip(demanded, best, strict=True)],
+                demanded,
             )

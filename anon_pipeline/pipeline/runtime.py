@@ -28,8 +28,9 @@ BAD_INPUT, REFUSED, INTERNAL = 2, 3, 1
 #: The release is published, but one of its destinations does not have it yet.
 NOT_DELIVERED = 4
 
-#: Metadata of a failed step in Dagster: the exit code, and whether the same run may succeed later.
-EXIT_CODE, MAY_PASS = "exit_code", "may_pass_later"
+#: Metadata of a failed step in Dagster: the exit code, whether the same run may succeed later, and what was demanded,
+#: without a measured figure, if the step refused and said so.
+EXIT_CODE, MAY_PASS, DEMANDED = "exit_code", "may_pass_later", "demanded"
 #: The key of this resource in Dagster.
 RUNTIME = "runtime"
 
@@ -141,7 +142,8 @@ class Runtime(dg.ConfigurableResource):
             raise _failure(str(error), BAD_INPUT) from None
         except Refused as error:
             refusals.keep(self.place(), spec, context.run.run_id, name, reasons=error.failed)
-            raise _failure("; ".join(error.failed), REFUSED) from None
+            demanded = None if error.demanded is None else "; ".join(error.demanded)
+            raise _failure("; ".join(error.failed), REFUSED, demanded=demanded) from None
         except MemoryError:
             raise _failure(
                 f"{name}: out of memory; lower guide.sample or the number of quasi-identifiers",
@@ -173,6 +175,7 @@ def internal_error(home: Home, file: str, error: Exception) -> str:
     return f"internal error ({type(error).__name__}); its story is in private/errors/{file}"
 
 
-def _failure(sentence: str, exit_code: int, may_pass: bool = False) -> dg.Failure:
+def _failure(sentence: str, exit_code: int, may_pass: bool = False, demanded: str | None = None) -> dg.Failure:
     metadata: dict[str, Any] = {EXIT_CODE: exit_code, MAY_PASS: dg.MetadataValue.bool(may_pass)}
+    metadata |= {} if demanded is None else {DEMANDED: demanded}
     return dg.Failure(description=sentence, metadata=metadata, allow_retries=False)

@@ -163,11 +163,10 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
     """
     overlap, k = measured(run, candidate), _asked(run.spec).k
     if overlap.fewest < k:
+        beside = f"{CHECK}: beside the releases that stand now somebody has"
         raise Refused(
-            [
-                f"{CHECK}: beside the releases that stand now somebody has {overlap.fewest} candidates, "
-                f"fewer than {k}; run the dataset again"
-            ]
+            [f"{beside} {overlap.fewest} candidates, fewer than {k}; run the dataset again"],
+            [f"{beside} fewer than {k} candidates; run the dataset again"],
         )
 
 

@@ -127,11 +127,10 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
     counts = engine.classes(staged / DATA, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
     judgements = judge_release(engine, spec, types_of(spec, storage), counts, staged / CLASSES)
     findings = [judgement.finding for judgement in judgements]
-    broken = [
-        f"{finding.name}: {finding.failing} classes fail ({finding.demand})"
-        for finding in findings
-        if not finding.holds
-    ]
+    broken = [finding for finding in findings if not finding.holds]
     if broken:
-        raise Refused(broken)
+        raise Refused(
+            [f"{finding.name}: {finding.failing} classes fail ({finding.demand})" for finding in broken],
+            [f"{finding.name}: {finding.demand}" for finding in broken],
+        )
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]

@@ -262,11 +262,9 @@ def _meeting_demands(
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:
-        raise Refused(
-            [
-                f"{finding.name}: no grouping was found in which {finding.demand}, with people of one "
-                "history kept together"
-                for finding in failed
-            ]
-        )
+        demanded = [
+            f"{finding.name}: no grouping was found in which {finding.demand}, with people of one history kept together"
+            for finding in failed
+        ]
+        raise Refused(demanded, demanded)
     return np.where(placed >= 0, class_of_atom[placed], NO_CLASS)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import dagster as dg
 
-from anon_pipeline.pipeline.runtime import EXIT_CODE, MAY_PASS, REFUSED
+from anon_pipeline.pipeline.runtime import DEMANDED, EXIT_CODE, MAY_PASS, REFUSED
 from anon_pipeline.pipeline.wrapping import CRASHED, NAME
 
 KILLED = "its process was killed"
+#: A number in a sentence that is no part of a name such as x7, and what stands in its place for readers outside.
+NUMBER, LEFT_OUT = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)"), "…"
 
 
 @dataclass(frozen=True)
@@ -71,9 +74,12 @@ def _of_step(event: dg.DagsterEvent) -> Failure:
         sentence = f"{event.step_key}: internal error"
         return Failure("died", sentence, sentence)
     declarations = {name: value.value for name, value in declared.metadata.items()}
-    refused = declarations.get(EXIT_CODE) == REFUSED
     sentence = str(declared.description)
-    return Failure("refused" if refused else "died" if declarations.get(MAY_PASS) else "unusable", sentence, sentence)
+    if declarations.get(MAY_PASS):  # about files, servers and the machine
+        return Failure("died", sentence, sentence)
+    # Any number may have been measured on people: how many values a column has, or the entropy of the whole table.
+    demanded = str(declarations.get(DEMANDED) or NUMBER.sub(LEFT_OUT, sentence))
+    return Failure("refused" if declarations.get(EXIT_CODE) == REFUSED else "unusable", sentence, demanded)
 
 
 def _of_check(evaluation: Any) -> Failure:

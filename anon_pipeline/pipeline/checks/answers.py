@@ -41,8 +41,11 @@ def require_answers(stage: Stage | None, expected: Iterable[str]) -> list[dict[s
         If an answer is missing or did not pass.
     """
     answers = [] if stage is None else json.loads((stage.folder / ANSWERS).read_text())
-    failed = [f"{answer['name']}: {answer['sentence']}" for answer in answers if answer["passed"] is not True]
-    failed += [f"{absent}: was not asked" for absent in set(expected) - {answer["name"] for answer in answers}]
-    if failed:
-        raise Refused(failed)
+    broken = [answer for answer in answers if answer["passed"] is not True]
+    absent = [f"{name}: was not asked" for name in set(expected) - {answer["name"] for answer in answers}]
+    if broken or absent:
+        raise Refused(
+            [f"{answer['name']}: {answer['sentence']}" for answer in broken] + absent,
+            [f"{answer['name']}: {answer['demand']}" for answer in broken] + absent,
+        )
     return list(answers)

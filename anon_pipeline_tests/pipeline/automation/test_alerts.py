@@ -21,7 +21,7 @@ import dagster as dg
 import pytest
 from aiosmtpd.controller import Controller
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation.alerts import DELIVERED, FOLDER, Alert, send, send_once
 from anon_pipeline.pipeline.automation.operations import FILE, Operations
@@ -360,6 +360,65 @@ def test_a_refusal_is_told_by_demand_without_what_was_measured(place: tuple[Rele
     (posted,) = web.taken
     assert (posted["event"], posted["sentence"]) == ("refused", "t_closeness_ill: t is at most 0.2")
     assert "0.31" not in json.dumps(posted)
+
+
+@pytest.mark.long
+def test_a_demand_that_nobody_can_meet_is_told_without_what_was_measured(
+    home: Home, web: WebServer, tmp_path: Path
+) -> None:
+    """The attacker knows all rows but the illness of one person, and reads the alert of a run that could not begin.
+
+    It said the entropy of the whole table in six digits. Tried with every value of that person, only one fitted.
+    """
+    write(home, f"alerts:\n- webhook: {{url: '{web.address}'}}\n")
+    diverse = {"column": "ill", "l": 3, "kind": "entropy"}
+    spec = policy() | {"privacy": {"k_anonymity": {"k": 10}, "l_diversity": diverse}}
+    for ill in ("yes", "no"):
+        frame = people()
+        frame.loc[7, "ill"] = ill
+        loaded = ReleaseSpec.load(write_dataset(tmp_path / "people", frame, spec))
+        sensor = build_alerts_of_runs(home, [loaded])
+        job = build_definitions([loaded], Runtime(home=str(home.root))).resolve_job_def("people_release")
+        with open_instance(home) as instance:
+            cursor = tick(sensor, instance, None)
+            assert not job.execute_in_process(instance=instance, raise_on_error=False).success
+            tick(sensor, instance, cursor)
+    sick, well = (posted["sentence"] for posted in web.taken)
+    assert sick == well
+    assert sick.startswith("privacy.l_diversity: the exponential of the entropy of ill is … in the whole table")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("refused", "told"),
+    [
+        (
+            Refused(["t_closeness: at most 0.2; the best is 0.4132"], demanded=["t_closeness: at most 0.2"]),
+            "t_closeness: at most 0.2",
+        ),
+        (Refused(["12 people of column x7 have 3.5e-05 of 4,096.5 %"]), "… people of column x7 have … of … %"),
+    ],
+)
+def test_a_step_that_refuses_is_told_without_what_was_measured(
+    refused: Refused, told: str, place: tuple[ReleaseSpec, Home], web: WebServer
+) -> None:
+    """Whoever knows all rows but one, and the figure that was measured, would try it with every value of the last."""
+    spec, home = place
+    write(home, f"alerts:\n- webhook: {{url: '{web.address}'}}\n")
+
+    @dg.asset(key_prefix="people", name="anonymizer_tree")
+    def tree(context: dg.AssetExecutionContext) -> None:
+        with Runtime(home=str(home.root)).step(context, spec, "anonymizer_tree"):
+            raise refused
+
+    job = dg.Definitions(assets=[tree]).resolve_implicit_global_asset_job_def()
+    sensor = build_alerts_of_runs(home, [spec])
+    with open_instance(home) as instance:
+        cursor = tick(sensor, instance, None)
+        job.execute_in_process(instance=instance, raise_on_error=False, tags={"anon_pipeline/dataset": "people"})
+        tick(sensor, instance, cursor)
+    (posted,) = web.taken
+    assert (posted["event"], posted["sentence"]) == ("refused", told)
 
 
 @pytest.mark.long
