@@ -1,7 +1,7 @@
 """Grouping for the next release: the former tree is kept as long as a new one would not be much better.
 
 Cells are counted per history here, so that everything about a person depends on their cell: the last column is the
-number of their cohort (privacy/across_releases.py).
+number of their cohort (cohorts.py).
 """
 
 from __future__ import annotations

@@ -155,7 +155,8 @@ def test_hostile_sql_is_refused_in_a_sentence(sql: str) -> None:
 
 
 def test_there_are_enough_of_them() -> None:
-    assert len(set(HOSTILE)) >= 60
+    """The threat model says how many."""
+    assert len(set(HOSTILE)) > 100
 
 
 class Forbidden:
