@@ -24,7 +24,7 @@ from anon_pipeline.attack import limits, model_inference
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.rates import Rate, Rates, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
-from anon_pipeline.release.fineness import rounded, step_at_least
+from anon_pipeline.release.fineness import rounded, step_at_least, without_numbers
 from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
@@ -62,7 +62,7 @@ def audit(content: Facts | None, asked: Audit) -> Facts | None:
     """The results of the attacks, as `audit.people.audit` gives them, as fine as may be published."""
     if content is None:
         return None
-    published = dict(content)
+    published = _with_reasons(content)
     if "control" in content and content.get("findings"):
         members, control = content["members"], content["control"]
         of = _Asked(
@@ -74,7 +74,7 @@ def audit(content: Facts | None, asked: Audit) -> Facts | None:
         )
         published["findings"] = [_finding(finding, of) for finding in content["findings"]]
         if "guide" in content:
-            published["guide"] = _guide(content["guide"], of.held_out)
+            published["guide"] = _guide(published["guide"], of.held_out)
         if of.held_out and "bounds" in content:
             upper = asked.bounds_on == "upper_end"
             published["bounds"] = [_bound(bound, published["findings"], upper) for bound in content["bounds"]]
@@ -94,6 +94,21 @@ def checks(answers: Sequence[Facts], published: Facts | None) -> list[Facts]:
 
 def _check(answer: Facts, measured: float) -> Facts:
     return {**answer, "measured": measured, "sentence": f"{answer['demand']}; measured {100 * measured:.4g} %"}
+
+
+def _with_reasons(content: Facts) -> Facts:
+    """The same with the reasons why something was not attacked, without the numbers of a message about people.
+
+    Of a few people with a target such a message says exactly how many they are, also of those who are in no file.
+    """
+    published = dict(content)
+    for whom in ("models", "guide"):
+        if "skipped" in content.get(whom, {}):
+            published[whom] = {**content[whom], "skipped": without_numbers(content[whom]["skipped"])}
+    why = content.get("skipped")
+    if why is not None and not why.startswith(f"{content['people']} people "):  # their number is public
+        published["skipped"] = without_numbers(why)
+    return published
 
 
 # The findings

@@ -11,9 +11,13 @@ of a step can still reveal a person.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 DIGITS = 4
+
+#: A number in a sentence that is no part of a name such as x7, and what stands in its place.
+NUMBER, LEFT_OUT = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)"), "…"
 
 #: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
@@ -75,6 +79,11 @@ def lost(shares: dict[str, Any], people: int) -> dict[str, Any]:
             unknown = share is None or not math.isfinite(share)
             told[name] = None if unknown else rounded(step_of(people) * round(share / step_of(people)))
     return told
+
+
+def without_numbers(sentence: str) -> str:
+    """The message of an error as others may read it: any number in it may have been measured on people."""
+    return NUMBER.sub(LEFT_OUT, sentence)
 
 
 def step_of(people: int) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.attack.table_audit import audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.audit.people import Bound
+from anon_pipeline.errors import InputError
+from anon_pipeline.learning.without_target import scored_rows
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import attack_figures
 from anon_pipeline.report.attacks import in_words
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
+from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
 
 KNOWLEDGE = Knowledge(("age", "city"), ("diagnosis",), ("visits",), ("age", "visits"))
 MEMBERS, CONTROL = 900, 400
@@ -294,3 +299,24 @@ def test_what_was_not_attacked_is_told_so() -> None:
     assert attack_figures.audit(None, HELD_OUT) is None
     skipped = {"people": 40, "control_kind": "held_out", "findings": [], "skipped": "40 people are too few"}
     assert told(skipped) == skipped
+
+
+def test_why_models_were_not_attacked_does_not_tell_how_many_have_a_target(tmp_path: Path) -> None:
+    """The attacker knows all but whether one person has a target, and this person was held out: in no file.
+
+    The reason said how many of the control people have one. Every other reason is the message of an error, too.
+    """
+    spec = ReleaseSpec.load(write_dataset(tmp_path / "people", spec=policy() | {"missing_target": "release"}))
+    reasons = set()
+    for known_of in (7, 8):
+        with pytest.raises(InputError) as error:
+            scored_rows(spec, pd.Series(["yes"] * known_of + [None] * (CONTROL - known_of), dtype=object))
+        assert f"is known of {known_of} of" in str(error.value)
+        why = {"skipped": str(error.value)}
+        no_twin = f"no twin could be made without the control people: {error.value}"
+        published = told({**content([], models=why, guide=why), "skipped": no_twin})
+        reasons.add((published["models"]["skipped"], published["guide"]["skipped"], published["skipped"]))
+    ((models, guide, twin),) = reasons
+    assert models == guide
+    assert models.startswith("target: ill is known of … of … people, too few")
+    assert twin.endswith(models)

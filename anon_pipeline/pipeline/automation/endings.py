@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,10 +9,9 @@ import dagster as dg
 
 from anon_pipeline.pipeline.runtime import DEMANDED, EXIT_CODE, MAY_PASS, REFUSED
 from anon_pipeline.pipeline.wrapping import CRASHED, NAME
+from anon_pipeline.release.fineness import without_numbers
 
 KILLED = "its process was killed"
-#: A number in a sentence that is no part of a name such as x7, and what stands in its place for readers outside.
-NUMBER, LEFT_OUT = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)"), "…"
 
 
 @dataclass(frozen=True)
@@ -77,8 +75,8 @@ def _of_step(event: dg.DagsterEvent) -> Failure:
     sentence = str(declared.description)
     if declarations.get(MAY_PASS):  # about files, servers and the machine
         return Failure("died", sentence, sentence)
-    # Any number may have been measured on people: how many values a column has, or the entropy of the whole table.
-    demanded = str(declarations.get(DEMANDED) or NUMBER.sub(LEFT_OUT, sentence))
+    # It may say how many values a column has, or the entropy of the whole table.
+    demanded = str(declarations.get(DEMANDED) or without_numbers(sentence))
     return Failure("refused" if declarations.get(EXIT_CODE) == REFUSED else "unusable", sentence, demanded)
 
 
