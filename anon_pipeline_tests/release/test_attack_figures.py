@@ -88,6 +88,7 @@ def one_value_changed(control: pd.DataFrame, pair: int) -> pd.DataFrame:
     return changed
 
 
+@pytest.mark.long
 def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
     """Of pairs of sources that differ in one value, the exact figures tell most, those told few."""
     pairs, exact_differ, told_differ = 30, 0, 0

@@ -191,6 +191,7 @@ def followed_by(first: Releases, people: pd.DataFrame, key: Key) -> Releases:
     return again
 
 
+@pytest.mark.long
 def test_nobody_without_the_key_can_tell_who_left_from_their_company() -> None:
     """The attacker knows everybody, and tries for each of those who are gone whether the same people go again."""
     right = chance = 0.0
