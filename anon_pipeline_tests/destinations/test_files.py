@@ -20,6 +20,7 @@ from anon_pipeline.destinations import files
 from anon_pipeline.destinations.files import WRITERS, export_table
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
+from anon_pipeline.release.publication import publish_folder
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline_tests.destinations.releases import DATASET, ODD, publish, table
 
@@ -174,6 +175,16 @@ def test_an_altered_or_withdrawn_release_is_not_exported(home: Home, tmp_path: P
     with pytest.raises(InputError, match="was withdrawn"):
         export_table(home, second, tmp_path / "people.csv")
     assert not (tmp_path / "people.csv").exists()
+
+
+def test_statistics_have_no_table(home: Home, tmp_path: Path) -> None:
+    def write(folder: Path) -> dict[str, Any]:
+        (folder / "report.html").write_text("<p>answers</p>")
+        return {"dataset": DATASET, "version": "dddddddddddd", "description": ""}
+
+    publish_folder(home, DATASET, "dddddddddddd", write)
+    with pytest.raises(InputError, match="has no table of people"):
+        export_table(home, "dddddddddddd", tmp_path / "people.csv")
 
 
 @pytest.mark.parametrize(
