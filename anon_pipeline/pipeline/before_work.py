@@ -26,7 +26,7 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
 
     Parameters
     ----------
-    however_large : whether every row of a file is read, also if that is not cheap
+    however_large : whether every row of a file is read, also if that is not cheap, and the target's values are counted
 
     Raises
     ------
@@ -45,6 +45,8 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
     as_stored = not spec.masks and spec.audit.control != "held_out"  # otherwise other people or values are grouped
     counted = {str(demand.sensitive_column) for demand in demands} | set(_described(spec))
+    if however_large and spec.target is not None:
+        counted.add(spec.target)
     looked = first_look(spec, sorted(counted) if as_stored else (), however_large)
     _require_described(spec, looked)
     for demand in demands:
