@@ -28,7 +28,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
 from anon_pipeline.learning.guide import Model, TrainedGuide, fit_model
-from anon_pipeline.learning.models import LoadLogged, Task, build_model, name_of, task_of
+from anon_pipeline.learning.models import LARGE, LoadLogged, Task, build_model, name_of, rounds_of, task_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.targets import JointGuide, train_guide
 from anon_pipeline.learning.without_target import scored_rows, taught
@@ -245,7 +245,9 @@ class Trainer:
             trained = train_guide(problem, guide, folds, Fitting(self.load_logged), with_full=False)
             part = anonymize_part(spec, self.key, part, trained.guidance(part, folds), self.types)
         task, features = task_of(self.types[spec.target]), {name: self.types[name] for name in spec.features}
-        prototype = build_model(spec.guide.model, task, features, seed, self.load_logged)
+        classes = part[spec.target].unique() if task is Task.CLASSIFICATION else None
+        rounds = rounds_of(LARGE, classes)
+        prototype = build_model(spec.guide.model, task, features, seed, self.load_logged, rounds)
         learnt = part[spec.target].to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
         model = Model(name_of(spec.guide.model), task, tuple(features), None, prototype)
         return fit_model(model, part, learnt).estimator

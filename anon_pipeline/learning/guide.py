@@ -21,7 +21,7 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.models import Estimator, T, Task, build_model, name_of, quietly
+from anon_pipeline.learning.models import Estimator, T, Task, build_model, name_of, quietly, rounds_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.spec import Guide
 from anon_pipeline.threads import one_thread
@@ -255,7 +255,8 @@ def fit_parts(
     check_target(problem.target.iloc[anyone])
     values = problem.target.to_numpy(dtype=object if task is Task.CLASSIFICATION else np.float64)
     classes = np.unique(values[anyone]) if task is Task.CLASSIFICATION else None
-    prototype = build_model(guide.model, task, problem.types, problem.seed, fitting.load_logged, len(anyone))
+    rounds = rounds_of(len(anyone), classes)
+    prototype = build_model(guide.model, task, problem.types, problem.seed, fitting.load_logged, rounds)
     model = Model(name_of(guide.model), task, features, classes, prototype)
     different = {np.packbits(part).tobytes(): part for part in parts}
     looked_at = problem.frame[list(features)]

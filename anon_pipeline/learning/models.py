@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -28,6 +28,12 @@ MOST_COLUMNS = 64
 #: The fewest and the most rounds of boosting, and the number of people from which it takes the most. More rounds learn
 #: small tables by heart (docs/decisions.md).
 ROUNDS, LARGE = (40, 100), 10_000
+#: Up to so many classes boosting takes all its rounds. Of more it takes fewer, since each round has a tree for each
+#: class; but never fewer rounds than this.
+FEW_CLASSES, FEWEST_ROUNDS = 4, 20
+#: The penalty on the answers of boosting's trees where classes are learned. Without one, a leaf that holds next to
+#: nobody of a rare class answers with odds without a bound, and the next rounds make them worse (docs/decisions.md).
+PENALTY = 5.0
 T = TypeVar("T")
 
 
@@ -50,13 +56,27 @@ def name_of(choice: ModelChoice) -> str:
     return choice.mlflow if isinstance(choice, LoggedModel) else choice
 
 
+def rounds_of(people: int, classes: Sequence[Any] | npt.NDArray[Any] | None) -> int:
+    """The number of rounds of boosting that suits a table.
+
+    Parameters
+    ----------
+    people : how many people the table has that the model learns from
+    classes : the classes of the target; None for a number
+    """
+    rounds = min(ROUNDS[1], max(ROUNDS[0], people * ROUNDS[1] // LARGE))
+    if classes is None or len(classes) <= FEW_CLASSES:
+        return rounds
+    return max(FEWEST_ROUNDS, rounds * FEW_CLASSES // len(classes))
+
+
 def build_model(
     choice: ModelChoice,
     task: Task,
     feature_types: dict[str, ColumnType],
     seed: int,
     load_logged: LoadLogged | None = None,
-    people: int = LARGE,
+    rounds: int = ROUNDS[1],
 ) -> Estimator:
     """An unfitted estimator that accepts the frame of features as it is.
 
@@ -69,8 +89,8 @@ def build_model(
         The columns of the frame, in order. Dates count as numbers.
     seed
         For every `random_state` that the estimator leaves open; scikit-learn takes its last 32 bits.
-    people
-        How many people the table has that it learns from: boosting takes its number of rounds from it.
+    rounds
+        Of boosting: see `rounds_of`.
 
     Raises
     ------
@@ -82,7 +102,7 @@ def build_model(
 
     seed %= 2**32
     if not isinstance(choice, ImportedModel | LoggedModel):
-        return _built_in(choice, task, feature_types, seed, people)
+        return _built_in(choice, task, feature_types, seed, rounds)
     name = name_of(choice)
     if isinstance(choice, ImportedModel):
         field = "guide.model.import"
@@ -116,7 +136,7 @@ def build_model(
 
 
 def _built_in(
-    name: BuiltInModel, task: Task, feature_types: dict[str, ColumnType], seed: int, people: int
+    name: BuiltInModel, task: Task, feature_types: dict[str, ColumnType], seed: int, rounds: int
 ) -> Estimator:
     from sklearn import ensemble, linear_model, tree
     from sklearn.pipeline import make_pipeline
@@ -130,8 +150,9 @@ def _built_in(
         # No early stopping: it wants a stratified hold-out, which a class of one cannot give.
         # On Adult 100 rounds at .1 reach AUC .9297, 200 at .05 .9298 in twice the time.
         estimator = make(
-            max_iter=min(ROUNDS[1], max(ROUNDS[0], people * ROUNDS[1] // LARGE)),
+            max_iter=rounds,
             learning_rate=0.1,
+            l2_regularization=PENALTY if classify else 0.0,
             early_stopping=False,
             # The columns as `_coded` orders them: numbers first.
             categorical_features=np.arange(len(feature_types)) >= len(_split(feature_types)[0]),

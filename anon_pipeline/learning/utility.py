@@ -20,7 +20,7 @@ import pandas as pd
 from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning.calibration import Calibration, calibration
 from anon_pipeline.learning.guide import FittedModel, Model, TrainedGuide, assign_folds, fit_model
-from anon_pipeline.learning.models import LoadLogged, ModelChoice, Task, build_model, name_of
+from anon_pipeline.learning.models import LoadLogged, ModelChoice, Task, build_model, name_of, rounds_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.learning.subgroups import Subgroup, subgroups
@@ -303,8 +303,8 @@ def _compared(prepared: Folds, anonymized: Sequence[Anonymized], name: str) -> d
 def _fitted(prepared: Folds, name: str, part: pd.DataFrame) -> FittedModel:
     """A new model by its name, trained on a part of the people."""
     task, features = prepared.task, prepared.feature_types
-    choice, rows = prepared.models[name], prepared.rows
-    prototype = build_model(choice, task, features, prepared.seed, prepared.load_logged, rows)
+    choice, rounds = prepared.models[name], rounds_of(prepared.rows, prepared.classes)
+    prototype = build_model(choice, task, features, prepared.seed, prepared.load_logged, rounds)
     target = part[prepared.target].to_numpy(dtype=_dtype(task))
     return fit_model(Model(name, task, tuple(features), prepared.classes, prototype), part, target)
 

@@ -10,7 +10,7 @@ from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.junction_tree import FloatArray
 from anon_pipeline.differential_privacy.synthesis.made_table import Synthetic
 from anon_pipeline.errors import InputError
-from anon_pipeline.learning.models import Task, build_model
+from anon_pipeline.learning.models import Task, build_model, rounds_of
 from anon_pipeline.learning.public_naive_bayes import Codes, PublicNaiveBayes
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
@@ -45,7 +45,8 @@ def model_of(spec: ReleaseSpec, synthetic: Synthetic) -> Any:
     for name, kind in kinds.items():
         frame[name] = frame[name].astype(np.float64 if kind is ColumnType.NUMERIC else object)
     task = Task.REGRESSION if is_number else Task.CLASSIFICATION
-    return FrozenEstimator(build_model("gradient_boosting", task, kinds, 0, None, len(frame)).fit(frame, target))
+    rounds = rounds_of(len(frame), None if is_number else target.unique())
+    return FrozenEstimator(build_model("gradient_boosting", task, kinds, 0, None, rounds).fit(frame, target))
 
 
 def naive_bayes(spec: ReleaseSpec, synthetic: Synthetic) -> PublicNaiveBayes:
