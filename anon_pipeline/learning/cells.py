@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.arrays import BoolArray, IntArray
@@ -33,12 +34,14 @@ class Sample:
     ----------
     hash : their content hashes, ascending, shape (n,)
     fold : the fold of each, shape (n,)
+    key : draws a fold for people who are not in the sample; None where a single model predicts everybody
     known : whether M learns each person's target, shape (n,); everybody's where None. The other people get predictions
         like everybody, from a model that did not see their fold
     """
 
     hash: IntArray
     fold: IntArray
+    key: Key | None
     known: BoolArray | None = None
 
     @property
@@ -47,11 +50,19 @@ class Sample:
         return self.fold if self.known is None else np.where(self.known, self.fold, -1)
 
     def fold_of(self, hashes: IntArray) -> IntArray:
-        """The fold of people by their content hashes, -1 for people who are not in the sample, shape (m,)."""
-        if not len(self.hash):
+        """The fold of people by their content hashes, shape (m,); -1 where a single model predicts everybody.
+
+        People who are not in the sample get a fold too, drawn under the key. No model has seen them, but the
+        predictions of the full model for them could be found out without the key.
+        """
+        if not len(self.hash) or self.key is None:
             return np.full(len(hashes), -1)
         place = np.minimum(np.searchsorted(self.hash, hashes), len(self.hash) - 1)
-        return np.where(self.hash[place] == hashes, self.fold[place], -1)
+        fold = self.fold[place].astype(np.int64)
+        others = np.flatnonzero(self.hash[place] != hashes)
+        drawn = self.key.pseudorandom("guide", "others", _blocks(hashes[others]))[:, 0]
+        fold[others] = drawn % np.uint64(self.fold.max() + 1)
+        return fold
 
 
 @dataclass(frozen=True)
@@ -73,7 +84,12 @@ class StoredPeople:
 
 
 #: An empty sample: every person is predicted by the full model.
-NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+NOBODY = Sample(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), None)
+
+
+def _blocks(hashes: IntArray) -> npt.NDArray[np.uint64]:
+    """A block of 128 bits for each content hash, shape (m, 2)."""
+    return np.stack([hashes, np.zeros_like(hashes)], axis=1).view(np.uint64)
 
 
 def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray | None = None) -> tuple[Sample, Guide]:
@@ -88,8 +104,7 @@ def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray |
     be found out without the key.
     """
     different, first, person = np.unique(hashes, return_index=True, return_inverse=True)
-    block = np.stack([different, np.zeros_like(different)], axis=1).view(np.uint64)
-    order = np.argsort(key.pseudorandom("guide", "folds", block)[:, 0], kind="stable")
+    order = np.argsort(key.pseudorandom("guide", "folds", _blocks(different))[:, 0], kind="stable")
     fold = np.empty(len(different), dtype=np.int64)
     teaches = np.ones(len(different), dtype=bool) if known is None else known[first]
     folds = min(guide.folds, max(int(teaches.sum()), 1))
@@ -97,7 +112,7 @@ def folds_of_sample(hashes: IntArray, guide: Guide, key: Key, known: BoolArray |
         fold[part] = np.arange(len(part)) % folds
     if teaches.sum() < 2:
         guide = guide.model_copy(update={"predictions": "in_sample"})
-    return Sample(hashes, fold[person], known), guide
+    return Sample(hashes, fold[person], key, known), guide
 
 
 def fitting_domains(
@@ -146,7 +161,7 @@ def guided_cells(
 
     Parameters
     ----------
-    sample : the people M was trained on; everyone else is predicted by the full model
+    sample : the people M was trained on, and by which model everybody is predicted
     scale : guidance is counted in units of it (`tables.scale_of` of the model's own predictions)
     progress : called with (people done, people) after each batch
     followed : whether the table has everybody's cohort, which is then counted as a further quasi-identifier, the last

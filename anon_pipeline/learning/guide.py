@@ -164,7 +164,7 @@ class TrainedGuide:
         frame
             The features, shape (n, f).
         fold
-            Shape (n,): the fold that holds the row, as given to `train`; -1 for a row outside the training sample.
+            Shape (n,): the fold of each row; -1 for a row that the model fitted on every training row predicts.
 
         Returns
         -------

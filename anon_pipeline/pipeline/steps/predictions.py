@@ -23,7 +23,7 @@ def predict(run: Run, folder: Path, people: Stage, trained_model: Stage) -> Step
     spec = run.spec
     trained = pickle.loads((trained_model.folder / MODEL).read_bytes())  # our own file, in the private zone
     with np.load(trained_model.folder / SAMPLE) as arrays:
-        sample = Sample(arrays["hash"], arrays["fold"])
+        sample = Sample(arrays["hash"], arrays["fold"], run.key)
     cells = guided_cells(
         StoredPeople(run.engine, people.folder / DATA, spec, SourceFacts.from_json(people.facts).types()),
         trained,

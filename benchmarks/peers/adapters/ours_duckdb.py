@@ -15,7 +15,7 @@ from anon_pipeline.learning.cells import Sample, StoredPeople, guided_cells
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import scale_of
 
-NOBODY = Sample(np.array([-1]), np.array([-1]))  # no row was held out, since the guidance is given
+NOBODY = Sample(np.array([-1]), np.array([-1]), None)  # no row was held out, since the guidance is given
 
 
 class Given:
