@@ -272,7 +272,8 @@ class Engine(Protocol):
     def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
         """A table of groups, a row per group without its values; beside it the same figures counted from the people.
 
-        Columns: `times` (rows of the table that show the group), `people` (shown), `counted`, and for the i-th mean
+        Columns: `alike` (a number that groups of the same known values share), `times` (rows of the table that show
+        the group), `people` (shown), `counted`, and for the i-th mean
         `mean<i>` (shown), `known<i>`, `sum<i>`, `size<i>` (the sum of the values' sizes), `largest<i>` (that of the
         largest). What is not shown, or without `people` not counted, is missing.
         """

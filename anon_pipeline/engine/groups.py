@@ -18,12 +18,14 @@ class GroupColumns:
     people : the column of counts
     means : for each column of means, the column of the people that is averaged
     largest : how many of the largest contributions to a mean are added up
+    known : the grouping columns that readers know of everybody; none where they know all of them, or none
     """
 
     columns: tuple[str, ...]
     people: str
     means: Mapping[str, str]
     largest: int
+    known: tuple[str, ...] = ()
 
 
 def written_groups(table: GroupColumns, relation: str, numbers: Mapping[str, str]) -> str:
@@ -79,9 +81,16 @@ def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
 
 
 def side_by_side(table: GroupColumns, queries: Sequence[str]) -> str:
-    """Both together, a row per group, without the grouping columns; groups with missing values count too."""
+    """Both together, a row per group, without the grouping columns; groups with missing values count too.
+
+    Groups of the same known values have the same number `alike`.
+    """
     keys = ", ".join(f"key{place}" for place in range(len(table.columns)))
     measures = [f"{measure}{place}" for place in range(len(table.means)) for measure in ("mean", *MEASURES)]
     select = [f"max({name}) AS {name}" for name in ("people", "counted", *measures)]
     together = " UNION ALL ".join(queries)
-    return f"SELECT CAST(sum(times) AS BIGINT) AS times, {', '.join(select)} FROM ({together}) AS both_ GROUP BY {keys}"
+    known = ", ".join(f"key{place}" for place, name in enumerate(table.columns) if name in table.known)
+    alike = f"dense_rank() OVER (ORDER BY {known})" if known else "1"
+    both = f"SELECT {keys}, CAST(sum(times) AS BIGINT) AS times, {', '.join(select)} FROM ({together}) AS both_"
+    shown = ", ".join(["times", "people", "counted", *measures])
+    return f"SELECT CAST({alike} AS BIGINT) AS alike, {shown} FROM ({both} GROUP BY {keys}) AS groups_"

@@ -34,16 +34,20 @@ class Aggregate(TableTechnique):
     Threshold and (n, k)-dominance rules (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2).
     A group of fewer people than the threshold is left out, and the next smallest with it until at least two groups
     with at least `threshold` people together are: they are what whoever knows the number of all people has left after
-    subtracting (secondary suppression, section 4.3). A mean is shown only of at least `threshold` known values of
-    which the n largest (in size) do not make up more than the stated share. No totals of the averaged columns are
-    shown, so that no hidden mean can be had as a difference; a second table of the same people with other groups would
-    change that.
+    subtracting (secondary suppression, section 4.3). Readers also know how many people share values of the columns
+    `known`. So a small group is hidden by the same rule among people with the same known values, or all of these are
+    left out. A mean is shown only of at least `threshold` known values of which the n largest (in size) do not make up
+    more than the stated share. No totals of the averaged columns are shown, so that no hidden mean can be had as a
+    difference; a second table of the same people with other groups would change that.
     """
 
     technique: Literal["aggregate"] = "aggregate"
     means: tuple[str, ...] = Field(default=(), description="the columns whose means are shown")
     threshold: int = Field(default=10, ge=2, le=2**31, description="groups of fewer people are left out")
     dominance: Dominance = Field(default=Dominance(), description="when a mean is hidden: n, and their share")
+    known: tuple[str, ...] | None = Field(
+        default=None, description="columns whose values readers know of everybody; the quasi-identifiers where absent"
+    )
 
     meaning: ClassVar[str] = "releases counts and means per group instead of people"
     guarantee: ClassVar[Guarantee] = "k"
@@ -55,6 +59,9 @@ class Aggregate(TableTechnique):
         taken = {PEOPLE, *(MEAN + name for name in self.means)} & set(self.columns)
         if taken:
             raise ValueError(f"columns: {min(taken)} is a name of the table that is made; rename that column")
+        unknown = set(self.known or ()) - set(self.columns)
+        if unknown:
+            raise ValueError(f"known: {min(unknown)} is none of the columns of the groups")
         return self
 
     @property
@@ -82,9 +89,9 @@ class Aggregate(TableTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         groups = groups_of([columns[name] for name in self.columns])
         counts = np.bincount(groups)
-        left_out = self._left_out(counts)
         first = np.full(len(counts), len(groups))
         np.minimum.at(first, groups, np.arange(len(groups)))
+        left_out = self._in_company(counts, self._known_alike(columns, first))
         kept = np.flatnonzero(~left_out)
         written: Columns = {name: columns[name].take(pa.array(first[kept])) for name in self.columns}
         written[PEOPLE] = pa.array(counts[kept])
@@ -102,6 +109,34 @@ class Aggregate(TableTechnique):
             "means_hidden": hidden,
         }
         return Applied(sorted_groups, replaces_table=True, facts=facts)
+
+    @property
+    def known_beside_others(self) -> tuple[str, ...]:
+        """The columns of the groups that readers know, if they do not know them all."""
+        known = tuple(name for name in self.columns if name in (self.known or ()))
+        return known if len(known) < len(self.columns) else ()
+
+    def _known_alike(self, columns: Columns, first: IntArray) -> IntArray:
+        """A number for each group that it shares with the groups of the same known values, shape (n,)."""
+        known = self.known_beside_others
+        if not known:
+            return np.zeros(len(first), dtype=np.int64)
+        return groups_of([columns[name] for name in known])[first]
+
+    def _in_company(self, counts: IntArray, alike: IntArray) -> npt.NDArray[np.bool_]:
+        """Which groups are left out, so that others hide those that are too small; shape (n,).
+
+        They are hidden among the groups of the same known values first (`alike`, shape (n,)), then among all.
+        """
+        left_out = np.zeros(len(counts), dtype=bool)
+        order = np.argsort(alike, kind="stable")
+        ordered = alike[order]
+        for number in np.unique(alike[counts < self.threshold]).tolist():
+            together = order[slice(*np.searchsorted(ordered, (number, number + 1)))]
+            left_out[together] = self._left_out(counts[together])
+        if left_out.sum() > 1 and counts[left_out].sum() >= self.threshold:
+            return left_out
+        return left_out | self._left_out(counts)
 
     def _left_out(self, counts: IntArray) -> npt.NDArray[np.bool_]:
         """Which groups are left out: those that are too small, and others that hide them; shape (n,)."""
@@ -132,3 +167,10 @@ def aggregate_of(spec: ReleaseSpec) -> Aggregate:
     last = spec.steps[-1]
     assert isinstance(last, Aggregate)  # noqa: S101 (called for such specs only)
     return last
+
+
+def aggregate_for_readers(spec: ReleaseSpec) -> Aggregate:
+    """The same step with the columns that readers know: the quasi-identifiers, unless the step names others."""
+    step = aggregate_of(spec)
+    known = tuple(name for name in step.columns if name in spec.quasi_identifiers)
+    return step if step.known is not None else step.model_copy(update={"known": known})

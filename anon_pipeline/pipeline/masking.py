@@ -10,6 +10,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Secrets
+from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
@@ -71,7 +72,9 @@ def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secr
     """
     steps = {name: cast(tuple[Technique, ...], column.steps) for name, column in spec.columns.items() if column.steps}
     secrets = secrets_of(spec)
-    plan = plan_steps(types, steps, cast(tuple[Technique, ...], spec.steps), spec.folder)
+    table = cast(tuple[Technique, ...], spec.steps)
+    table = (*table[:-1], aggregate_for_readers(spec)) if spec.aggregates else table
+    plan = plan_steps(types, steps, table, spec.folder)
     plan.check_keys(secrets)
     columns = plan.table[-1].columns if plan.ends_as_groups else tuple(plan.types_after)
     unnamed = [name for name in columns if name not in spec.columns]

@@ -57,6 +57,7 @@ class GroupsAndPeople:
     wrong_means : means that are not those of the people
     means_of_few : means of fewer known values than the threshold
     dominated_means : means of which the n largest contributions make up more than the stated share
+    exposed : groups below the threshold that are left out, though readers can compute how many people they count
     """
 
     miscounted: int
@@ -66,12 +67,16 @@ class GroupsAndPeople:
     wrong_means: int
     means_of_few: int
     dominated_means: int
+    exposed: int = 0
 
     def stays_hidden(self, threshold: int) -> bool:
         """Whether the people left out are in several groups, with enough people together.
 
-        Otherwise a group that was left out could be computed from the number of all people.
+        Otherwise a group that was left out could be computed from the number of all people, or of those whose known
+        values are the same.
         """
+        if self.exposed:
+            return False
         return not self.left_out_groups or (self.left_out_groups > 1 and self.left_out_people >= threshold)
 
 
@@ -82,7 +87,8 @@ def threshold_of(spec: ReleaseSpec) -> int:
 
 def group_columns(step: Aggregate) -> GroupColumns:
     """The columns of the table that a step makes, and what each of them holds."""
-    return GroupColumns(step.columns, PEOPLE, {MEAN + name: name for name in step.means}, step.dominance.n)
+    means = {MEAN + name: name for name in step.means}
+    return GroupColumns(step.columns, PEOPLE, means, step.dominance.n, step.known_beside_others)
 
 
 def read_groups(frame: pd.DataFrame) -> WrittenGroups:
@@ -130,7 +136,20 @@ def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> Grou
         wrong_means=wrong,
         means_of_few=few,
         dominated_means=dominated,
+        exposed=_exposed(groups, left_out, threshold),
     )
+
+
+def _exposed(groups: pd.DataFrame, left_out: pd.DataFrame, threshold: int) -> int:
+    """How many groups below the threshold are left out beside too few people of the same known values.
+
+    Readers know how many people share these values. If some of their groups are shown, the difference is what is left
+    out; if none is shown, the difference is what readers know already.
+    """
+    beside = left_out[left_out["alike"].isin(groups["alike"])].groupby("alike")["counted"]
+    alone = (beside.size() < 2) | (beside.sum() < threshold)
+    small = left_out[left_out["counted"] < threshold]
+    return int(small["alike"].isin(alone.index[alone]).sum())
 
 
 def judge_group_table(engine: Engine, table: Path, spec: ReleaseSpec) -> Verdict:

@@ -14,7 +14,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
-from anon_pipeline.masking.aggregation import Aggregate, aggregate_of
+from anon_pipeline.masking.aggregation import Aggregate, aggregate_for_readers, aggregate_of
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
 from anon_pipeline.masking.grouping import groups_of, keys_of
 from anon_pipeline.masking.local_suppression import _fill_up, _ways, suppressed
@@ -133,6 +133,38 @@ def test_the_last_step_of_a_spec_makes_the_groups() -> None:
             }
         )
         assert aggregate_of(spec) is spec.steps[before]
+
+
+def test_readers_know_the_quasi_identifiers_unless_the_step_names_others() -> None:
+    columns = {"town": {"role": "quasi_identifier"}, "age": {"role": "quasi_identifier"}, "ill": {"role": "sensitive"}}
+    for stated, known in ((None, ("town", "age")), ([], ()), (["ill"], ("ill",))):
+        group = {"technique": "aggregate", "columns": ["ill", "town", "age"]}
+        group |= {} if stated is None else {"known": stated}
+        content = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill", "columns": columns}
+        spec = ReleaseSpec.model_validate(content | {"privacy": {"k_anonymity": {"k": 5}}, "steps": [group]})
+        assert aggregate_for_readers(spec).known == known
+        assert ("known" in spec.policy()["steps"][0]) is (stated is not None)
+    with pytest.raises(ValueError, match="known: born is none of the columns of the groups"):
+        step("aggregate", columns=["town"], known=["born"])
+
+
+def test_a_small_group_is_hidden_among_people_of_the_same_known_values() -> None:
+    """An attack: readers know that 15 people live in Ulm. Of the 14 who are shown they subtract, and one is ill."""
+    people = {("Ulm", "no"): 14, ("Ulm", "yes"): 1, ("Bonn", "no"): 20, ("Bonn", "yes"): 12, ("Kiel", "yes"): 3,
+              ("Rom", "flu"): 11, ("Rom", "no"): 30, ("Rom", "yes"): 4}  # fmt: skip
+    rows = [group for group, number in people.items() for _ in range(number)]
+    table = pa.table({"town": [town for town, _ in rows], "ill": [ill for _, ill in rows]})
+    known, report = done(table, "aggregate", columns=["town", "ill"], threshold=10, known=["town"])
+    shown = {(row["town"], row["ill"]): row["people"] for row in known.to_pylist()}
+    assert shown == {group: people[group] for group in (("Bonn", "no"), ("Bonn", "yes"), ("Rom", "no"))}
+    assert (report.facts["groups_left_out"], report.facts["people_left_out"]) == (5, 33)
+    for known_columns in ([], ["town", "ill"]):
+        made, _ = done(table, "aggregate", columns=["town", "ill"], threshold=10, known=known_columns)
+        assert {(row["town"], row["ill"]) for row in made.to_pylist()} == {
+            group
+            for group, number in people.items()
+            if number >= 12  # 11 hide 8
+        }
 
 
 # ------------------------------------------------------------------ local suppression

@@ -44,12 +44,17 @@ people_tables = st.lists(
     max_size=60,
 )
 steps = st.builds(
-    lambda threshold, n, share: STEP.model_copy(
-        update={"threshold": threshold, "dominance": STEP.dominance.model_copy(update={"n": n, "share": share})}
+    lambda threshold, n, share, known: STEP.model_copy(
+        update={
+            "threshold": threshold,
+            "dominance": STEP.dominance.model_copy(update={"n": n, "share": share}),
+            "known": known,
+        }
     ),
     st.integers(2, 8),
     st.integers(1, 3),
     st.sampled_from([0.3, 0.5, 0.85]),
+    st.sampled_from([None, (), ("town",), ("born",), ("born", "town")]),
 )
 
 
@@ -146,6 +151,22 @@ def test_a_table_that_shows_everything_is_judged_as_one_would_by_hand(
     assert (beside.miscounted, beside.wrong_means, beside.left_out_groups) == (0, 0, 0)
 
 
+@settings(max_examples=times(25))
+@given(rows=people_tables, step=steps)
+def test_who_knows_some_columns_cannot_subtract_a_small_group(folder: Path, rows: list[Row], step: Aggregate) -> None:
+    """An attack: readers know how many people share each value of the known columns, and subtract what is shown."""
+    if step.known is None or len(step.known) != 1:
+        return
+    place = step.columns.index(step.known[0])
+    counted = {group: len(values) for group, values in by_group(everybody(rows)).items()}
+    shown = {(row["town"], row["born"]): row["people"] for row in aggregated(everybody(rows), step).to_pylist()}
+    for known in {group[place] for group in counted}:
+        alike = {group: count for group, count in counted.items() if group[place] == known}
+        left_out = [count for group, count in alike.items() if group not in shown]
+        if len(left_out) < len(alike) and min(left_out, default=step.threshold) < step.threshold:
+            assert len(left_out) > 1 and sum(left_out) >= step.threshold
+
+
 # Spoilt tables
 
 HOUSEHOLDS = [
@@ -204,6 +225,20 @@ def test_a_difference_is_of_several_groups_with_enough_people(
     left_out_groups: int, left_out_people: int, hidden: bool
 ) -> None:
     assert GroupsAndPeople(0, left_out_groups, left_out_people, 0, 0, 0, 0).stays_hidden(10) is hidden
+
+
+def test_a_small_group_left_out_beside_shown_ones_of_the_same_known_values_is_found(folder: Path) -> None:
+    """Everybody knows that ten people live in Ulm; where six are shown, the four others are no secret."""
+    shown = aggregated(everybody(HOUSEHOLDS), STEP).to_pandas()
+    spared = shown[(shown["town"] != "Ulm") | (shown["born"] == 0.0)]
+    exposed = {}
+    for known in (None, ("town",), ("born",), ("town", "born")):
+        step = STEP.model_copy(update={"threshold": 7, "known": known})
+        groups = pa.Table.from_pandas(spared[spared["town"] == "Ulm"], preserve_index=False)
+        beside = judged(folder, groups, HOUSEHOLDS, step)[1]
+        assert beside.stays_hidden(7) is not bool(beside.exposed)
+        exposed[known] = beside.exposed
+    assert exposed == {None: 0, ("town",): 1, ("born",): 1, ("town", "born"): 0}
 
 
 # A file, without the people

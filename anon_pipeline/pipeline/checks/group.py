@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
@@ -43,7 +43,7 @@ CHECKS = CheckDef(
 
 def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) -> list[Question]:
     """The questions to the stored table of groups, counted from its file and from the masked people."""
-    step, threshold, data = aggregate_of(spec), threshold_of(spec), candidate.folder / DATA
+    step, threshold, data = aggregate_for_readers(spec), threshold_of(spec), candidate.folder / DATA
     columns = list(engine.columns(data))
     idle = {} if step.means else dict.fromkeys(OF_MEANS, "the table shows no mean")
     sizes, totals = pd.DataFrame(), pd.DataFrame()  # an empty table counts as a check that crashed
@@ -71,7 +71,7 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
         "accounts_for_everybody": "nobody is missing who is neither in a group that is shown nor in one that is left "
         "out",
         "hides_groups_in_company": f"if groups are left out, at least two are, with at least {threshold} people "
-        "together",
+        "together, also of those who share what readers know",
         "shows_true_means": "no mean differs from that of the masked people",
         "shows_means_of_enough": f"no mean is of fewer than {threshold} known values",
         "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}",

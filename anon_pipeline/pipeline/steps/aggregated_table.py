@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.errors import InputError
-from anon_pipeline.masking.aggregation import aggregate_of
+from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.pipeline.metadata import Lineage
@@ -22,7 +22,7 @@ from anon_pipeline.release.publish import DATA
 
 def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
     """Write the table of groups. No model is trained, nobody is grouped by a tree, and nothing is attacked."""
-    spec, engine, step = run.spec, run.engine, aggregate_of(run.spec)
+    spec, engine, step = run.spec, run.engine, aggregate_for_readers(run.spec)
     types = SourceFacts.from_json(masked_data.facts).types()
     require_memory(int(masked_data.facts["rows"]), len(types), usable_memory(run.memory_limit))
     people = engine.everybody(masked_data.folder / DATA).select(step.used)
