@@ -224,7 +224,9 @@ class _Line:
 
         A few people below a round number hold up every step that has this number as a multiple. Where the next step
         that has not is much coarser, they go with the people above that number: the upper end follows from those, and
-        the lower end is of the coarse step, so that the points say that there are a few and not where.
+        the lower end is of the coarse step, so that the points say that there are a few and not where. The same is done
+        where a few have a round number, and the next that may be named lies on a step much coarser than that of the
+        people from that number on.
         """
         below, above = beside
         limit = LARGEST + 1 if above is None else above
@@ -233,8 +235,9 @@ class _Line:
         for step in coarser():
             nearest = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
             if nearest < limit and not self._parted(start, end, nearest, k):
-                held.setdefault(nearest, step)
-                few_below = nearest
+                if self._below(start, nearest) < k:
+                    held.setdefault(nearest, step)
+                    few_below = nearest
                 continue
             multiples = range(nearest, min(nearest + MULTIPLES * step, limit), step)
             named = (point for point in multiples if self.nameable(point, k))
@@ -244,20 +247,33 @@ class _Line:
             # Only a step at which k people are enclosed may say where the first of them is.
             low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
             low = low if below is None else max(low, below)
-            if step >= MUCH_COARSER * held.get(few_below, step):
-                over = int(np.searchsorted(self.first, 2 * few_below))
-                if over < end and int(np.searchsorted(self.last, 2 * few_below)) == over:  # no code lies on both sides
-                    _, passed, finer = self._next(over, end, beside, origin, k)
-                    if passed is not None and finer < step:
-                        return None if high is None else low, passed, finer
+            few = [(few_below, step - 1)] if step >= MUCH_COARSER * held.get(few_below, step) else []
+            few += [(nearest, step // MULTIPLES)] if nearest != high else []
+            for point, finest in few:
+                passed, finer = self._next_over(point, end, beside, origin, k)
+                if passed is not None and finer <= finest:
+                    return None if high is None else low, passed, finer
             return (None if high is None and above is None else low), high, step
         raise AssertionError
 
+    def _next_over(
+        self, few: int, end: int, beside: tuple[int | None, int | None], origin: int, k: int
+    ) -> tuple[int | None, int]:
+        """The second point of the people from `few` to `end`, and its step; None where it is not named."""
+        over = int(np.searchsorted(self.first, 2 * few))
+        if over >= end or int(np.searchsorted(self.last, 2 * few)) != over:  # nobody, or a code lies on both sides
+            return None, 0
+        _, passed, finer = self._next(over, end, beside, origin, k)
+        return passed, finer
+
     def _parted(self, start: int, end: int, point: int, k: int) -> bool:
         """Whether k of the people from `start` to `end` lie below a point, and k or nobody above it."""
-        inside = self.reached[np.searchsorted(self.last, 2 * point)] - self.reached[start]
         rest = self.reached[end] - self.reached[np.searchsorted(self.first, 2 * point, "right")]
-        return bool(inside >= k and not 0 < rest < k)
+        return self._below(start, point) >= k and not 0 < rest < k
+
+    def _below(self, start: int, point: int) -> int:
+        """How many people from `start` on lie below a point."""
+        return int(self.reached[np.searchsorted(self.last, 2 * point)] - self.reached[start])
 
     def centres(self, points: IntArray, k: int) -> tuple[IntArray, BoolArray]:
         """The number that stands for the people between each point and the next, and whether they are enough."""
@@ -270,12 +286,13 @@ class _Line:
             inside, low, high = slice(after[gap], before[gap]), int(points[gap]), int(points[gap + 1])
             people = self.people[inside]
             mean = low + float(((self.nearest[inside] - low) * people).sum() / people.sum())
-            between[gap] = low if mean - low <= high - mean else high
+            end = low if mean - low <= high - mean else high
+            between[gap] = end
             for step in coarser():
                 if step > high - low:
                     break
                 number = self._near(mean, step, low, high, k) if step * 10 >= high - low else None
-                if number is not None:
+                if number is not None and abs(number - mean) <= abs(end - mean):
                     between[gap] = number
                     break
         return between, apart

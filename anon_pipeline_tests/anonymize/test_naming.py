@@ -228,6 +228,48 @@ def test_a_few_people_below_a_round_number_do_not_make_the_others_alike(numbers:
     assert np.bincount(gap).max() < 0.1 * len(numbers)
 
 
+#: Ages of 189 mothers: hardly ten of them share an age beyond 25, and nobody is 37 to 44.
+MOTHERS = np.repeat(
+    [*range(14, 37), 45], [3, 3, 7, 12, 10, 16, 18, 12, 13, 13, 13, 15, 8, 3, 9, 7, 7, 5, 6, 3, 1, 2, 2, 1]
+)
+
+
+@settings(max_examples=times(200))
+@given(st.dictionaries(st.integers(-200, 200), st.integers(1, 12), min_size=1, max_size=60), st.integers(2, 12))
+@example({int(age): int((age == MOTHERS).sum()) for age in np.unique(MOTHERS)}, 10)
+def test_what_stands_for_people_between_two_numbers_is_no_farther_from_them_than_these(
+    counted: dict[int, int], k: int
+) -> None:
+    """Mothers of 26 to 36 were shown as 40, an age that nobody has: their own round ages are those of a few."""
+    people = pd.Series(counted).sort_index()
+    at, of = people.index.to_numpy(np.int64), people.to_numpy(np.int64)
+    found = scale(Values(2 * at, 2 * at, at, of), k)
+    for gap in np.flatnonzero(found.apart):
+        low, high = found.points[gap : gap + 2]
+        inside = (at > low) & (at < high)
+        mean = np.average(at[inside], weights=of[inside])
+        assert abs(found.between[gap] - mean) <= min(mean - low, high - mean) + 1e-9
+
+
+@pytest.mark.parametrize("k", [5, 10])
+@pytest.mark.parametrize("n", [500, 2000])
+def test_a_few_people_at_a_round_number_do_not_make_the_others_alike(n: int, k: int) -> None:
+    """Every step has zero, which only these have; with the next number behind it, half of a table stood together."""
+    for seed in range(10):
+        draw = np.random.default_rng(seed)
+        numbers = np.r_[(draw.standard_t(1.5, n) * 100 + 95).round(2), np.zeros(draw.integers(1, 4))]
+        gap = np.searchsorted(scale_of(numbers, k), numbers, "right")
+        assert np.bincount(gap).max() < 0.3 * len(numbers)
+
+
+def test_a_few_people_above_all_others_do_not_make_these_alike() -> None:
+    """The points enclosed nobody between 0 and 500, since twelve weigh more than 200 and k is 25."""
+    draw = np.random.default_rng(0)
+    weights = np.r_[draw.normal(125, 18, 180).round(), draw.integers(201, 260, 12)]
+    gap = np.searchsorted(scale_of(weights, 25), weights, "right")
+    assert np.bincount(gap).max() < 0.9 * len(weights)
+
+
 def test_the_points_say_that_a_few_are_below_a_round_number_and_not_where() -> None:
     points = [scale_of(np.r_[lowest, -3, INCOMES], 10).tolist() for lowest in (-1, -40, -2500.55, -9000, -70_000)]
     assert all(of_one == points[0] for of_one in points)

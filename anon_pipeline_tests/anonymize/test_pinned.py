@@ -40,10 +40,10 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 #: Of the class of every person and of what the classes show.
 PINNED = {
-    "the paper": "de78d2d55ba0",
-    "the tree": "5f87b302ed93",
-    "refined": "7e61ca86d492",
-    "swapped": "e972a20bbc2c",
+    "the paper": "badb332b3286",
+    "the tree": "831315800b74",
+    "refined": "2fa406e840bb",
+    "swapped": "131cbf5a3d8c",
     "ranges": "584625ed0782",
     "levels": "78970b1769d4",
     "a hierarchy": "d220c6afbd78",

@@ -178,12 +178,12 @@ def of_value_groups() -> Iterator[Any]:
 
 
 PARTS: dict[Callable[[], Iterator[Any]], str] = {
-    of_scales: "2ca80c752026",
-    of_summaries: "456deb4db7f7",
+    of_scales: "99b5fe54caec",
+    of_summaries: "8f980635c403",
     of_levels_and_labels: "686ee7bc30d8",
     of_tables: "5ed08ecc09af",
     of_new_rows: "fe7426674c8b",
-    of_release_spaces: "cd03985f076b",
+    of_release_spaces: "27059968f7ee",
     of_value_groups: "9480c97a012a",
 }
 
