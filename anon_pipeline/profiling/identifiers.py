@@ -37,6 +37,8 @@ USER_URL = re.compile(
 PHONE = re.compile(r"(\+|00?)?[\s(]*[0-9][0-9\s().\-/]{5,20}[0-9](\s*(x|ext\.?)\s*[0-9]{1,5})?", re.IGNORECASE)
 #: Digits with separators that are no phone number: a date, a long postal code, a number with a fraction.
 NO_PHONE = re.compile(r"\d{1,4}([-/. ])\d{1,2}\1\d{1,4}|\d{5}-\d{4}|[1-9][0-9]*|[0-9]+\.[0-9]+")
+#: Two numbers that may be the ends of a range.
+RANGE = re.compile(r"([0-9]+) ?[-/] ?([0-9]+)")
 #: The British national insurance number (HMRC, National Insurance Manual, NIM39110); it has no check digit.
 NINO = re.compile(r"(?!BG|GB|NK|KN|TN|NT|ZZ)[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]")
 #: The American number is recognized by its hyphens, since nine plain digits nearly always meet its rule.
@@ -149,10 +151,12 @@ class Identified:
     """The reason why a column seems to name people directly.
 
     `of_one_person`: each value belongs to one person, so that it repeats only where this person has several rows.
+    `shared`: different people may have the same value, as they have the same name.
     """
 
     why: str
     of_one_person: bool
+    shared: bool = False
 
 
 @cache
@@ -197,6 +201,8 @@ def by_values(values: Sequence[str]) -> Identified | None:
             if failed > allowed:
                 break
         else:
+            if rule.meets is _is_phone and _are_ranges(chosen):
+                return None
             return Identified(f"its values look like {rule.kind}", rule.of_one_person)
     return None
 
@@ -219,7 +225,7 @@ def by_name(name: str, unique: float) -> Identified | None:
     of_people = named_by(name, PERSON)
     alone = words in (["name"], ["names"], ["first"], ["last"])
     if named_by(name, NAMES_OF_PEOPLE) or alone or ("name" in words and of_people):
-        return Identified("its name is that of people's names", False)
+        return Identified("its name is that of people's names", False, shared=True)
     numbering = any(word in NUMBERING or word.endswith(("nummer", "nr")) for word in words)
     numbering |= any(word.endswith("id") and named_by(word, PERSON) for word in words)
     if numbering:
@@ -257,6 +263,13 @@ def _is_phone(value: str) -> bool:
     """Whether a value is a phone number: 7 to 15 digits (ITU-T E.164) with a plus, a leading zero, or gaps."""
     digits = sum(sign.isdigit() for sign in value)
     return 7 <= digits <= 20 and PHONE.fullmatch(value) is not None and NO_PHONE.fullmatch(value) is None
+
+
+def _are_ranges(values: Sequence[str]) -> bool:
+    """Whether values such as 2500-5000 and 5000-7500 are ranges: most begin where another ends, or one above it."""
+    ends = [(int(found[1]), int(found[2])) for value in values if (found := RANGE.fullmatch(value)) is not None]
+    tops = {top + gap for low, top in ends for gap in (0, 1) if low < top}
+    return 2 * sum(low in tops for low, _ in ends) >= len(values)
 
 
 def _is_ip(value: str) -> bool:

@@ -307,7 +307,7 @@ def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) ->
         direct = identifiers.by_values(values) or direct
     if direct is None:
         return None
-    if unique > NEAR_UNIQUE:
+    if unique > NEAR_UNIQUE and not (direct.shared and column.distinct < column.known):
         return Role.IDENTIFIER, direct.why, None
     if direct.of_one_person and unique > REPEATS:
         return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS

@@ -221,8 +221,10 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
             rows = sum(float(value) in map(float, markers) for value in column)
             said = "stands" if len(markers) == 1 else "stand"
             means = "it means" if len(markers) == 1 else "they mean"
+            below = all(marker.startswith("-") for marker in markers)
+            where = "where no other number is negative" if below else "far from all others"
             asked.setdefault(surveyed.name, {})["missing"] = (
-                f"{', '.join(markers)} {said} in {rows} rows, far from all others; write [{', '.join(markers)}] if "
+                f"{', '.join(markers)} {said} in {rows} rows, {where}; write [{', '.join(markers)}] if "
                 f"{means} not known, else []"
             )
     return asked

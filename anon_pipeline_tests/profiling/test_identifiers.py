@@ -156,6 +156,18 @@ def test_a_contact_that_is_sometimes_a_mail_is_overlooked() -> None:
     assert by_values(values) is not None
 
 
+def test_ranges_of_numbers_are_no_phone_numbers() -> None:
+    """Incomes from 2500 to 5000, which stood in a table of births, were said to look like a phone number."""
+    starts = range(2500, 40_000, 2500)
+    assert by_values([f"{start}-{start + 2500}" for start in starts] + ["40000+"]) is None
+    assert by_values([f"{start} - {start + 2499}" for start in starts]) is None
+    draw = random.Random(0)
+    local = [f"{draw.randrange(200, 1000)}-{draw.randrange(1000, 10_000)}" for _ in range(200)]
+    found = by_values(list(dict.fromkeys(local)))
+    assert found is not None
+    assert found.why == "its values look like a phone number"
+
+
 NAMED = {
     "Nachname": 0.5,
     "first_name": 0.01,

@@ -149,6 +149,17 @@ def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckD
     assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
 
 
+def test_names_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A run would refuse them: two people of one name would count as one who stands twice."""
+    names = [f"Given {i} Family {i % 7}" for i in range(400)]
+    frame = pd.DataFrame({"name": names, "age": np.arange(400) % 60})
+    assert of(profiled(engine, tmp_path, frame), "name").role is Role.IDENTIFIER
+    frame.loc[7, "name"] = names[8]
+    shared = of(profiled(engine, tmp_path, frame), "name")
+    assert (shared.role, shared.question) == (Role.EXCLUDE, None)
+    assert "it repeats" in shared.why
+
+
 def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
     found = profiled(engine, tmp_path, people().drop(columns="visits"))
     assert found.target == "ill"

@@ -314,6 +314,12 @@ def test_what_is_far_from_all_others_may_stand_for_not_known() -> None:
         assert sentinels_of(plain) == []
 
 
+def test_a_negative_marker_beside_zero_is_said_to_be_far_from_all_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(lambda i: str(-1 if i % 60 == 0 else i % 9), day("%Y-%m-%d"))
+    _, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert "columns.pay.missing: -1 stands in 3 rows, where no other number is negative; write [-1] if" in asked
+
+
 def test_total_is_a_category_where_others_bear_it_too(engine: DuckDBEngine, tmp_path: Path) -> None:
     rows = people(plain_pay, day("%Y-%m-%d"))
     rows[3][0] = rows[-1][0] = "Total"
