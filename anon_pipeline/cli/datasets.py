@@ -40,6 +40,10 @@ Database = Annotated[
 ]
 OfDatabase = Annotated[str | None, typer.Option("--table", help="The table of that server.")]
 Union = Annotated[bool, typer.Option("--union-by-name", help="The files of a folder may differ in columns and types.")]
+Target = Annotated[
+    str | None,
+    typer.Option(help="The column that will be predicted: it is not asked for, and what says most of it is grouped."),
+]
 
 
 @app.command()
@@ -51,6 +55,7 @@ def init(
     ] = None,
     database: Database = None,
     of_database: OfDatabase = None,
+    target: Target = None,
     copy: Annotated[bool, typer.Option("--copy", help="Copy the table into the folder of the dataset.")] = False,
     query: Query = None,
     delimiter: Delimiter = None,
@@ -79,7 +84,7 @@ def init(
     unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
     source, table = _named("--from FILE", place, database, {**stated, **unnamed})
     with scratch_folder() as scratch:
-        wanted = DatasetRequest(name, table, copy, source, noise)
+        wanted = DatasetRequest(name, table, copy, source, noise, target)
         new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
     if as_json:
         print_json(new_dataset.to_json())
@@ -103,6 +108,7 @@ def profile(
     place: Annotated[str | None, typer.Argument(metavar="TABLE", help=PLACE)] = None,
     database: Database = None,
     of_database: OfDatabase = None,
+    target: Target = None,
     out_file: Annotated[Path | None, typer.Option("--out", help="Write the proposed spec to this file.")] = None,
     query: Query = None,
     delimiter: Delimiter = None,
@@ -125,7 +131,7 @@ def profile(
     }
     source, table = _named("TABLE", place, database, stated)
     with scratch_folder() as scratch:
-        profiled = profile_table(DuckDBEngine(scratch), table, source)
+        profiled = profile_table(DuckDBEngine(scratch), table, source, target)
     if out_file is not None:
         try:
             write_file(out_file, propose_spec_beside(profiled, source, out_file), public=True)

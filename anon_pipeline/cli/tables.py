@@ -202,7 +202,10 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
         if of_role:
             table.add_row(role.value, Text(", ".join(of_role)))
     out.print(table)
-    sentences = [f"wrote {new_dataset.file}; decide these lines of it, a reason stands above each column:"]
+    decide = "decide these lines of it, a reason stands above each column:"
+    if not new_dataset.open:
+        decide = "no line is left open, but read each: a reason stands above each column"
+    sentences = [f"wrote {new_dataset.file}; {decide}"]
     sentences += [f"  line {line}, {question.place}: {question.question}" for line, question in new_dataset.open]
     sentences.append(f"then: anon-pipeline run {new_dataset.file.parent}")
     for sentence in sentences:

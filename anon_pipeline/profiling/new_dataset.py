@@ -39,29 +39,32 @@ class NewDataset:
         return {"spec": str(self.file), "decide": decide, **self.profile.to_json()}
 
 
-def profile_table(engine: ForeignTables, table: Path, source: Source | None = None) -> Profile:
+def profile_table(
+    engine: ForeignTables, table: Path, source: Source | None = None, target: str | None = None
+) -> Profile:
     """Propose a role for every column of a table that may be a source.
 
     Parameters
     ----------
     table : a file or a folder of Parquet files; for other sources, the folder to which `source` is relative
+    target : the column that will be predicted, where it is decided
 
     Raises
     ------
     InputError
-        For a table that cannot be read or has no rows.
+        For a table that cannot be read or has no rows, or a target that it has not.
     """
     stated = source or Source(path=str(table))
     if stated.is_file and not table.exists():
         raise InputError(f"{table}: there is no such file or folder")
     if stated.location is None or stated.is_file or stated.table_format is not None:
-        return _profile_here(engine, table, stated)
+        return _profile_here(engine, table, stated, target)
     # A file in an object store is fetched once, and profiled as a local file.
     with scratch() as private, fetched(stated.path, private) as here:
-        return _profile_here(engine, here, stated.model_copy(update={"path": here.name}))
+        return _profile_here(engine, here, stated.model_copy(update={"path": here.name}), target)
 
 
-def _profile_here(engine: ForeignTables, table: Path, source: Source) -> Profile:
+def _profile_here(engine: ForeignTables, table: Path, source: Source, target: str | None) -> Profile:
     survey, reading = read_table(engine, table, source)
     if len(survey.columns) == 1 and any(sign in survey.columns[0].name for sign in ",;|\t"):
         raise InputError(
@@ -70,7 +73,7 @@ def _profile_here(engine: ForeignTables, table: Path, source: Source) -> Profile
         )
     if names_are_values(survey):
         raise InputError(f"{table}: its first line seems to be a person's; add a line before it that names the columns")
-    return profile(survey, reading)
+    return profile(survey, reading, target)
 
 
 def propose_spec_beside(profiled: Profile, source: Source, file: Path) -> str:
@@ -91,6 +94,7 @@ class DatasetRequest:
     copy : whether the table is copied into the folder, and the spec names the copy
     source : query, delimiter and encoding where the table needs them; its path is used in messages
     asked_with_noise : propose the section `differential_privacy` too, with every domain to be decided
+    target : the column that will be predicted, where it is decided
     """
 
     name: str
@@ -98,6 +102,7 @@ class DatasetRequest:
     copy: bool = False
     source: Source | None = None
     asked_with_noise: bool = False
+    target: str | None = None
 
 
 def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> NewDataset:
@@ -125,7 +130,7 @@ def start_dataset(engine: ForeignTables, wanted: DatasetRequest, data: Path) -> 
     stated_source = wanted.source or Source(path=str(table))
     if wanted.copy and not stated_source.is_file:
         raise InputError("--copy: only a file of this machine is copied; leave it out")
-    profiled = profile_table(engine, table, stated_source)
+    profiled = profile_table(engine, table, stated_source, wanted.target)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if wanted.copy:

@@ -19,6 +19,7 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.typed import PLAIN
+from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by, words_of
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
@@ -51,8 +52,9 @@ SEVERAL_ROWS = (
 )
 #: The question about a proposed target: with another target, the column would be published as it is for no reason.
 AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
-#: A further question about the target where it is a number of many values.
+#: A further question about the target where it is a number of many values, or a text or date.
 AS_NUMBER = "a number that few share identifies as a name does: round it by a masking step"
+AS_TEXT = "a text that few share may name a person: shorten it by a masking step"
 #: The question about a column of moments that hardly any two people share.
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "
@@ -125,7 +127,8 @@ class Profile:
     missing : texts that mean "not known"
     determines : pairs (a, b) of columns: whoever knows a also knows b
     key : the quasi-identifiers that distinguish people best
-    target : the column proposed as target
+    target : the column proposed as target, or the one that was named
+    target_named : whether a person has named it, so that it is not asked for
     read : the format of the file, by key of the source
     asked : questions that a person must decide about the source, by its key
     notes : findings about the file that need no decision
@@ -141,16 +144,30 @@ class Profile:
     read: Mapping[str, Any] = field(default_factory=dict)
     asked: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    target_named: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def profile(survey: Survey, reading: Reading) -> Profile:
-    """Propose a role for every column of a surveyed table; `reading` is the way in which it was read."""
-    target = _target(survey)
+def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profile:
+    """Propose a role for every column of a surveyed table.
+
+    Parameters
+    ----------
+    reading : the way in which the table was read
+    named : the target, where a person has named it
+
+    Raises
+    ------
+    InputError
+        For a named target that is no column, or that has not two values.
+    """
+    target = _target(survey) if named is None else _named_target(survey, named)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
     proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
+    if named is not None:
+        proposals[named] = _as_named_target(proposals[named])
     _leave_one_identifier(proposals)
     compared = [
         name
@@ -184,6 +201,7 @@ def profile(survey: Survey, reading: Reading) -> Profile:
         reading.source.model_dump(mode="json", exclude_defaults=True, exclude={"path", "missing", "delta", "iceberg"}),
         reading.asked,
         (*reading.notes, *notes),
+        named is not None,
     )
 
 
@@ -254,6 +272,34 @@ def _target(survey: Survey) -> str | None:
     whole = [column for column in possible if column.known == survey.rows]
     mostly = [column for column in possible if 2 * column.known >= survey.rows]
     return _target_among(whole) or _target_among(mostly)
+
+
+def _named_target(survey: Survey, named: str) -> str:
+    """The target that a person has named, if it can be one."""
+    column = next((column for column in survey.columns if column.name == named), None)
+    if column is None:
+        names = [column.name for column in survey.columns]
+        more = f" and {len(names) - MOST_GROUPED} more" if len(names) > MOST_GROUPED else ""
+        raise InputError(f"--target: there is no column {named}; there are {', '.join(names[:MOST_GROUPED])}{more}")
+    if column.distinct < 2 or is_record(column.storage):
+        raise InputError(f"--target: {named} has not two different values to predict; name another column")
+    return named
+
+
+def _as_named_target(proposal: Proposal) -> Proposal:
+    """The target that a person has named is kept as it is; only values that few share are still asked about.
+
+    Raises
+    ------
+    InputError
+        For a column that names people.
+    """
+    if proposal.role is Role.IDENTIFIER or proposal.question == SEVERAL_ROWS:
+        raise InputError(f"--target: {proposal.name} names people ({proposal.why}) and is not released; name another")
+    why = "the target" if proposal.why == "proposed as the target" else f"the target; {proposal.why}"
+    asked = AS_NUMBER if proposal.type is ColumnType.NUMERIC else AS_TEXT
+    question = f"sensitive is proposed, as the target; {asked}" if proposal.distinct > TARGET_VALUES else None
+    return replace(proposal, role=Role.SENSITIVE, why=why, question=question)
 
 
 def _target_among(known: list[ColumnSurvey]) -> str | None:

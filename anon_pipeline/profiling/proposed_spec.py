@@ -35,18 +35,23 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     ----------
     asked_with_noise : whether the section `differential_privacy` is proposed too
     """
-    if profiled.target is None:
-        guess = "no column is named as what is usually predicted; its role is to be decided, too"
-    else:
-        guess = f"{profiled.target} is proposed"
-    target = Question("target", f"which column will be predicted from the release? {guess}")
+    target = [] if profiled.target_named else [Question("target", _target(profiled))]
     without = [Question("missing_target", question)] if (question := _missing_target(profiled)) is not None else []
     of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
     asked = []
     for proposal in profiled.columns:
         whole = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
         asked += [Question(f"columns.{proposal.name}.{key}", question) for key, question in whole.items()]
-    return [target, *without, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+    return [*target, *without, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+
+
+def _target(profiled: Profile) -> str:
+    """The question for the target, where nobody has named it."""
+    if profiled.target is None:
+        guess = "no column is named as what is usually predicted; its role is to be decided, too"
+    else:
+        guess = f"{profiled.target} is proposed"
+    return f"which column will be predicted from the release? {guess}"
 
 
 def _missing_target(profiled: Profile) -> str | None:
@@ -111,7 +116,8 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     asked = questions(profiled, asked_with_noise)
     lines = [
         f"# Proposed by anon-pipeline from {_rows(profiled)}.",
-        f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line:",
+        f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line"
+        + (":" if asked else "; it stands on none."),
         *(f"#   {_one_line(question.place)}: {_one_line(question.question)}" for question in asked),
     ]
     if profiled.key is not None:
@@ -123,7 +129,9 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
         f"dataset: {_scalar(dataset)}",
         *(f"# {_one_line(note)}" for note in profiled.notes),
         *_source(source_keys, profiled.asked),
-        f"target: {UNDECIDED}  # {_one_line(asked[0].question)}",
+        f"target: {_scalar(str(profiled.target))}"
+        if profiled.target_named
+        else f"target: {UNDECIDED}  # {_one_line(_target(profiled))}",
         *(
             f"missing_target: {UNDECIDED}  # {_one_line(question)}"
             for question in [_missing_target(profiled)]

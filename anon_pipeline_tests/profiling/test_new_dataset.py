@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.cli.tables import show_new_dataset
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import data_folder
@@ -99,6 +101,19 @@ def test_a_table_in_its_folder_is_copied_onto_itself(engine: DuckDBEngine, tmp_p
     made = start_dataset(engine, DatasetRequest("people", place / "people.csv", copy=True), tmp_path / "data")
     assert settle(made.file).source.path == "people.csv"
     assert (place / "people.csv").read_bytes() == before
+
+
+def test_a_target_that_was_named_is_asked_for(
+    engine: DuckDBEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ages = pd.DataFrame({"age": [20 + i % 40 for i in range(400)], "x": [i % 2 for i in range(400)]})
+    ages.to_csv(tmp_path / "people.csv", index=False)
+    made = start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv", target="x"), tmp_path / "data")
+    assert not made.open
+    assert ReleaseSpec.load(made.file).target == "x"
+    assert "stands on a line; it stands on none." in made.file.read_text()
+    show_new_dataset("people", made)
+    assert "no line is left open, but read each: a reason stands above each column\n" in capsys.readouterr().out
 
 
 def test_a_policy_is_overwritten(engine: DuckDBEngine, tmp_path: Path) -> None:

@@ -257,6 +257,41 @@ def test_more_columns_are_grouped_than_can_be_grouped_well(engine: DuckDBEngine,
     assert profiled(engine, tmp_path, frame[["c1", "c2", "c3", "y"]]).notes == ()
 
 
+def test_of_many_columns_others_are_grouped_than_those_that_say_most_of_the_named_target(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """Where nobody has named a target the first twelve are proposed, however little they say of it."""
+    draw = np.random.default_rng(3)
+    frame = pd.DataFrame({f"v{i}": draw.integers(0, 4, 600) for i in range(20)})
+    frame["bought"] = np.where(draw.random(600) < 0.9, frame["v18"] > 1, draw.random(600) < 0.5).astype(int)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    unnamed = profile_table(engine, tmp_path / "people.csv")
+    assert of(unnamed, "v18").role is Role.EXCLUDE
+    named = profile_table(engine, tmp_path / "people.csv", target="bought")
+    assert of(named, "v18").role is Role.QUASI_IDENTIFIER
+    assert (of(named, "bought").role, of(named, "bought").question) == (Role.SENSITIVE, None)
+    assert (named.target, named.target_named) == ("bought", True)
+
+
+@pytest.mark.parametrize(
+    ("target", "sentence"),
+    [
+        ("agee", "there is no column agee; there are mail, age, same, left"),
+        ("mail", "mail names people"),
+        ("same", "same has not two different values"),
+    ],
+)
+def test_a_target_that_cannot_be_one_is_taken(target: str, sentence: str, engine: DuckDBEngine, tmp_path: Path) -> None:
+    mails = [f"p{i}@example.org" for i in range(200)]
+    frame = pd.DataFrame({"mail": mails, "age": np.arange(200) % 60, "same": 1, "left": np.arange(200) % 2})
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    with pytest.raises(InputError, match=sentence):
+        profile_table(engine, tmp_path / "people.csv", target=target)
+    exact = of(profile_table(engine, tmp_path / "people.csv", target="age"), "age")
+    assert exact.role is Role.SENSITIVE
+    assert "round it by a masking step" in str(exact.question)
+
+
 def test_the_cost_of_a_further_column_is_made_up(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Twelve columns of one value for nine people of ten, and a thirteenth of many numbers."""
     rows = np.arange(400)

@@ -17,13 +17,18 @@ from anon_pipeline.learning.without_target import taught
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, FittedGuide, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
-from anon_pipeline.spec import LoggedModel
+from anon_pipeline.spec import ColumnType, LoggedModel
 from anon_pipeline.tables import scale_of
 
 MODEL, SAMPLE = "model.pickle", "sample.npz"
 IN_SAMPLE = (
     "in_sample guides under no key, so who knows all quasi-identifiers can train the model again for every value of "
     "the target and see which gives the release; use it for comparisons, and out_of_fold for what is published"
+)
+#: Said where a target of two values, such as 0 and 1, is a number.
+TWO_NUMBERS = (
+    "{} has two values and is a number, so models estimate it (mae, r2); with type: categorical they classify it "
+    "(accuracy, roc_auc), and the release shows it as a text"
 )
 
 
@@ -35,6 +40,8 @@ def train(run: Run, folder: Path, people: Stage) -> StepResult:
     sample, guide = folds_of_sample(known.hash, spec.guide, run.key, taught(spec, known.target))
     if spec.guide.predictions == "in_sample":
         log.warning("%s: guide.predictions: %s", spec.dataset, IN_SAMPLE)
+    if types[spec.target] is ColumnType.NUMERIC and known.target.nunique() == 2:
+        log.info("%s: %s", spec.dataset, TWO_NUMBERS.format(spec.target))
     trained = train_guide(
         Problem.of_spec(spec, types, known.features, known.target),
         guide,
