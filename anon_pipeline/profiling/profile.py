@@ -50,6 +50,8 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
+#: The reason why a column that nearly names people is left out, and is no identifier.
+IT_REPEATS = "it repeats, so it cannot show that no person stands twice"
 #: The question about a proposed target: with another target, the column would be published as it is for no reason.
 AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_identifier hides it in groups"
 #: A further question about the target where it is a number of many values, or a text or date.
@@ -329,7 +331,7 @@ def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str
         values = _texts(survey.sample.column(column.name))
         proposed = (
             _as_code(column, values)
-            or _as_identifier(column, kind, values)
+            or _as_identifier(survey, column, kind, values)
             or _as_special_category(column, kind, values, target)
         )
     role, why, question = proposed or _by_its_spread(survey, column, kind, codes, target)
@@ -345,7 +347,12 @@ def _as_code(column: ColumnSurvey, values: list[str]) -> Proposed | None:
     return Role.EXCLUDE, "by its name a code of a place or a trade, which hardly two people share", AS_CODE
 
 
-def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
+def _repeats(survey: Survey, column: ColumnSurvey) -> bool:
+    """Whether some rows share a value; of a sampled table, whose distinct values are an estimate, nothing is known."""
+    return column.distinct < column.known and survey.sample.num_rows == survey.rows
+
+
+def _as_identifier(survey: Survey, column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
     """The role of a column that names people, by its name or its values; None for other columns."""
     unique = column.distinct / column.known
     direct = identifiers.by_name(column.name, unique)
@@ -353,11 +360,11 @@ def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) ->
         direct = identifiers.by_values(values) or direct
     if direct is None:
         return None
-    if unique > NEAR_UNIQUE and not (direct.shared and column.distinct < column.known):
+    if unique > NEAR_UNIQUE and not (direct.shared and _repeats(survey, column)):
         return Role.IDENTIFIER, direct.why, None
     if direct.of_one_person and unique > REPEATS:
         return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS
-    return Role.EXCLUDE, f"{direct.why}; it repeats, so it cannot show that no person stands twice", None
+    return Role.EXCLUDE, f"{direct.why}; {IT_REPEATS}", None
 
 
 def _as_special_category(
@@ -384,14 +391,16 @@ def _by_its_spread(
     if named_by(column.name, PARTS):
         return Role.EXCLUDE, "by its name it says which part of the data a row came from", None
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
-        return Role.IDENTIFIER, "nearly every row has a value of its own", None
+        why = "nearly every row has a value of its own"
+        repeats = _repeats(survey, column)
+        return (Role.EXCLUDE, f"{why}; {IT_REPEATS}", None) if repeats else (Role.IDENTIFIER, why, None)
     if column.name == target:
         asked = AS_TARGET if column.distinct <= TARGET_VALUES else f"{AS_TARGET}; {AS_NUMBER}"
         return Role.SENSITIVE, "proposed as the target", asked
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
-        why = "nearly unique to a person; kept as it is it would undo the grouping, rounded it need not"
+        why = "nearly unique to a person; kept as it is it would undo the grouping, grouped or rounded it need not"
         return Role.EXCLUDE, why, None
     if kind is ColumnType.DATE and unique > MANY_DISTINCT and _has_times_of_day(survey, column):
         return Role.QUASI_IDENTIFIER, "a moment, nearly unique to a person", AS_MOMENT

@@ -149,7 +149,7 @@ def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckD
     assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
 
 
-def test_names_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
     """A run would refuse them: two people of one name would count as one who stands twice."""
     names = [f"Given {i} Family {i % 7}" for i in range(400)]
     frame = pd.DataFrame({"name": names, "age": np.arange(400) % 60})
@@ -158,6 +158,12 @@ def test_names_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp
     shared = of(profiled(engine, tmp_path, frame), "name")
     assert (shared.role, shared.question) == (Role.EXCLUDE, None)
     assert "it repeats" in shared.why
+    notes = of(profiled(engine, tmp_path, frame.rename(columns={"name": "note"})), "note")
+    assert (notes.role, notes.question) == (Role.EXCLUDE, None)
+    assert (
+        notes.why
+        == "nearly every row has a value of its own; it repeats, so it cannot show that no person stands twice"
+    )
 
 
 def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
