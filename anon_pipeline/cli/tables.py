@@ -78,13 +78,22 @@ def _of_people(manifest: dict[str, Any]) -> Rows:
     sizes = measured["class_sizes"]
     yield "people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed"
     yield "classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people"
-    yield "information lost", f"{measured['information_loss']['mean']:.1%} of the quasi-identifiers' variance"
+    yield "information lost", _information_lost(measured["information_loss"])
     yield from _demands(manifest)
     for metric, estimates in manifest["utility"]["metrics"].items():
         before, after = interval(estimates["before"]), interval(estimates["after"])
         yield metric, f"{before} before, {after} after; difference {interval(estimates['difference'], sign='+')}"
     if rough := of_few_folds(manifest["utility"]):
         yield "to be weighed", rough
+
+
+def _information_lost(loss: dict[str, Any]) -> str:
+    """The share of the variance that is lost; in a small table, where it is told in coarse steps, with these."""
+    from anon_pipeline.report.charts import in_steps, lost
+
+    steps = in_steps(loss.get("step"))
+    share = lost(loss["mean"], loss["step"]) if steps else f"{loss['mean']:.1%}"
+    return f"{share} of the quasi-identifiers' variance{steps}".replace("\u00a0", "")
 
 
 def _of_statistics(manifest: dict[str, Any]) -> Rows:
@@ -122,10 +131,16 @@ def interval(estimate: dict[str, float | None], sign: str = "") -> str:
     """A mean and the ends of its interval."""
     if estimate["mean"] is None:
         return "not defined"
-    text = f"{estimate['mean']:{sign}.4f}"
-    if estimate["low"] is None:
+    text = _score(estimate["mean"], sign)
+    if estimate["low"] is None or estimate["high"] is None:
         return text
-    return f"{text} ({estimate['low']:{sign}.4f} to {estimate['high']:{sign}.4f})"
+    return f"{text} ({_score(estimate['low'], sign)} to {_score(estimate['high'], sign)})"
+
+
+def _score(value: float, sign: str) -> str:
+    """A score; a large error, such as one of salaries, has fewer decimals."""
+    decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 4
+    return f"{value:{sign},.{decimals}f}"
 
 
 def number(value: float | None) -> str:

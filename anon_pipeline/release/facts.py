@@ -119,10 +119,10 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
 
 
 def losses(candidate: Facts) -> Facts:
-    """The information that a candidate loses, by column and on average, as fine as may be published."""
+    """The information that a candidate loses, by column and on average, in the steps in which it may be published."""
     grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
     loss = candidate["information_loss"]
-    return fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped)
+    return fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped) | {"step": fineness.step_of(grouped)}
 
 
 def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:

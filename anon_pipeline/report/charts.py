@@ -16,6 +16,8 @@ from typing import Any, TypeGuard
 
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 NOT_MEASURED = "not measured"
+#: Steps of shares that are told, so that nobody takes a rounded share for an exact one.
+COARSE = 0.01
 
 #: Literal fills for a picture outside of a page, with contrasts on white and on black of 4.5 to 1 for text, 3 to 1 for
 #: bars.
@@ -174,6 +176,17 @@ def percent(share: Any) -> str:
     if 99.9 < hundred < 100:
         return "> 99.9\u00a0%"
     return f"{minus(f'{hundred:.1f}'.removesuffix('.0'))}\u00a0%"
+
+
+def lost(share: Any, step: Any) -> str:
+    """A share of the detail that is lost: what is rounded to nothing in coarse steps is at most half a step."""
+    nothing = known(share) and share == 0 and known(step) and step >= COARSE
+    return f"at most {percent(step / 2)}" if nothing else percent(share)
+
+
+def in_steps(step: Any) -> str:
+    """That a share is rounded to coarse steps; nothing where they are fine, or not stated."""
+    return f", in steps of {percent(step)}" if known(step) and step >= COARSE else ""
 
 
 def count(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.report import masking as masking_report
-from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.charts import NOT_MEASURED, count, known, lost, percent
 from anon_pipeline.report.wording import listed, part, plain_name, words
 
 #: Roles of columns that are in the release.
@@ -30,7 +30,8 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     spec = part(content, "spec")
     source = {column.get("name"): column for column in part(content, "source").get("columns") or []}
-    losses = part(content, "measured", "information_loss", "columns")
+    losses, step = (part(content, "measured", "information_loss").get(of) for of in ("columns", "step"))
+    losses = losses or {}
     statistics = part(content, "measured", "columns")
     masked = masking_report.by_column(content.get("masking"))
     protected = {demand.get("column") for demand in spec.get("privacy") or []}
@@ -51,7 +52,7 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
                 role=plain_name(role),
                 what=what,
                 why=words(column.get("why")),
-                lost=percent(losses[name]) if name in losses else NOT_MEASURED if role == "quasi_identifier" else "",
+                lost=lost(losses[name], step) if name in losses else NOT_MEASURED if role == "quasi_identifier" else "",
                 is_target=name == spec.get("target"),
             )
         )

@@ -12,7 +12,7 @@ from typing import Any
 from anon_pipeline.attack.rates import LEAK
 from anon_pipeline.report import attack_words, singled_out
 from anon_pipeline.report import utility as utility_report
-from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.charts import NOT_MEASURED, count, in_steps, known, lost, percent
 from anon_pipeline.report.columns import as_in_the_source, as_masked
 from anon_pipeline.report.wording import listed, part, plain_name, sentence, value_text, words
 
@@ -197,9 +197,10 @@ def figures(content: Mapping[str, Any]) -> list[Figure]:
     headline = utility_report.headline(part(content, "utility", "metrics"))
     if headline is not None:
         found.append(Figure(headline.after[0], f"{headline.name} of a model trained on it", headline.before[0]))
-    lost = part(measured, "information_loss").get("mean")
-    if known(lost):
-        found.append(Figure(percent(lost), "detail lost in the columns, on average"))
+    loss = part(measured, "information_loss")
+    if known(loss.get("mean")):
+        what = f"detail lost in the columns, on average{in_steps(loss.get('step'))}"
+        found.append(Figure(lost(loss.get("mean"), loss.get("step")), what))
     return found
 
 

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from anon_pipeline.attack.rates import LEAK, NO_LEAK
+from anon_pipeline.cli.tables import interval
 from anon_pipeline.report import release_report, verdict
+from anon_pipeline.report.columns import column_summaries
 from anon_pipeline_tests.report.pages import Reader, check, finding, manifest_content, read
 
 
@@ -146,6 +148,26 @@ def test_the_first_screen_has_the_figures_before_and_after() -> None:
     assert "chance to pick a person\u2019s row, at worst 10 % before: 100 %" in first
     assert "ROC AUC of a model trained on it 0.9276 before: 0.9292" in first
     assert "detail lost in the columns, on average 11.4 %" in first or "11.5 %" in first
+
+
+def test_what_is_lost_is_told_with_its_steps_where_they_are_coarse() -> None:
+    """Of 300 people a loss of 2 % is rounded to nothing; "0 %" read as if nothing were lost."""
+    content = manifest_content()
+    loss = content["measured"]["information_loss"]
+    loss.update({"mean": 0.0, "step": 0.05, "columns": dict.fromkeys(loss["columns"], 0.0)})
+    page = read(content)
+    assert "detail lost in the columns, on average, in steps of 5 % at most 2.5 %" in page.text.replace("\u00a0", " ")
+    assert {column.lost for column in column_summaries(content) if column.role == "quasi-identifier"} == {
+        "at most 2.5\u00a0%"
+    }
+    loss["step"] = 0.005
+    assert "detail lost in the columns, on average 0 %" in read(content).text.replace("\u00a0", " ")
+
+
+def test_an_error_in_thousands_has_decimals_on_the_command_line() -> None:
+    assert interval({"mean": 16_560.0, "low": 16_270.0, "high": 16_850.0}) == "16,560 (16,270 to 16,850)"
+    assert interval({"mean": 527.5, "low": 317.0, "high": 1737.9}, sign="+") == "+527.5 (+317.0 to +1,738)"
+    assert interval({"mean": -0.0123, "low": None, "high": None}, sign="+") == "-0.0123"
 
 
 def test_what_no_promise_covers_is_said_before_anything_else_is_explained() -> None:
