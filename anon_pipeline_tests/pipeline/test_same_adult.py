@@ -32,11 +32,11 @@ ADULT = Path(__file__).parents[2] / "data/adult"
 STEPS = ("raw_data", "masked_data", "trained_model", "predictions", "anonymizer_tree", "anonymized_table")
 
 #: Cells, and the hashes of their codes and of what the guide says of them (its folds are drawn under the key).
-GUIDANCE = [39723, "ca5d9300aeb7f3b2", "9eb884a8c10f7b79"]
+GUIDANCE = [39723, "ca5d9300aeb7f3b2", "90018a1279538442"]
 #: Classes where k = 10 is all that is demanded, and the hash of who is in which.
-ALONE = [4334, "a9100a73039c4721"]
+ALONE = [4336, "6987a0711a67f9d4"]
 #: Classes that meet every demand, and the hashes of the released table and of the table of classes.
-RELEASE = [2511, "b70da010edd786b9", "604d6b6ac802afe2"]
+RELEASE = [2415, "a0cc9b984f8c62fd", "72ed263d0a0ae67d"]
 
 pytestmark = pytest.mark.slow
 
