@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,10 @@ from anon_pipeline.arrays import BoolArray, IntArray
 MULTIPLES = 10
 #: A round number below which a few people lie is passed over where the steps without it are so many times as coarse.
 MUCH_COARSER = 5
+#: So many round numbers one after another, each with a few people below it, are passed over at most.
+DEEPEST = 50
+#: And so many with a few people exactly at them.
+DEEPEST_AT = 3
 #: No grid point beyond this is named, since the computations here use numbers up to twice as large.
 LARGEST = 2**61
 
@@ -202,15 +207,12 @@ class _Line:
         It ends at the first multiple that may be named.
         """
         points: list[int] = []
-        # Multiples are counted from a power of ten below everybody: the multiples are the same as from 0, but none is
-        # rounded towards 0.
-        origin = -(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
         lowest, odd = divmod(int(self.first[start]), 2)
         beyond = int(np.searchsorted(self.last, 2 * lowest + 1, "right"))
         if below is None and not odd and self.reached[beyond] - self.reached[start + 1] >= k:
             start, below, points = start + 1, lowest, [lowest]
         while start < end:
-            low, high, _ = self._next(start, end, (below, above), origin, k)
+            low, high, _ = self._next(start, end, (below, above), k)
             points += [point for point in (low, high) if point is not None and point != below]
             if high is None:
                 break
@@ -218,7 +220,7 @@ class _Line:
         return points
 
     def _next(
-        self, start: int, end: int, beside: tuple[int | None, int | None], origin: int, k: int
+        self, start: int, end: int, beside: tuple[int | None, int | None], k: int, depth: int = 0
     ) -> tuple[int | None, int | None, int]:
         """The first two points of the people `start` to `end`, None for one that is not named, and their step.
 
@@ -233,7 +235,7 @@ class _Line:
         held: dict[int, int] = {}
         few_below = limit
         for step in coarser():
-            nearest = origin - (origin - int(self.last[start]) // 2 - 1) // step * step
+            nearest = self._multiple(start, step)
             if nearest < limit and not self._parted(start, end, nearest, k):
                 if self._below(start, nearest) < k:
                     held.setdefault(nearest, step)
@@ -245,25 +247,36 @@ class _Line:
             if high is None and nearest < limit:
                 continue
             # Only a step at which k people are enclosed may say where the first of them is.
-            low = origin + ((int(self.first[start]) - 1) // 2 - origin) // step * step
+            low = self.origin + ((int(self.first[start]) - 1) // 2 - self.origin) // step * step
             low = low if below is None else max(low, below)
-            few = [(few_below, step - 1)] if step >= MUCH_COARSER * held.get(few_below, step) else []
-            few += [(nearest, step // MULTIPLES)] if nearest != high else []
-            for point, finest in few:
-                passed, finer = self._next_over(point, end, beside, origin, k)
-                if passed is not None and finer <= finest:
+            if step >= MUCH_COARSER * held.get(few_below, step) and depth < DEEPEST:
+                passed, finer = self._next_over(few_below, end, beside, k, depth)
+                if passed is not None and finer < step:
+                    return None if high is None else low, passed, finer
+            if nearest != high and depth < DEEPEST_AT:
+                passed, finer = self._next_over(nearest, end, beside, k, depth)
+                if passed is not None and MULTIPLES * finer <= step:
                     return None if high is None else low, passed, finer
             return (None if high is None and above is None else low), high, step
         raise AssertionError
 
+    @cached_property
+    def origin(self) -> int:
+        """A power of ten below everybody: multiples from there are those from 0, but none is rounded towards 0."""
+        return -int(10 ** len(str(int(np.abs(np.r_[self.first[:1], self.last[-1:]]).max()))))
+
+    def _multiple(self, start: int, step: int) -> int:
+        """The first multiple of a step above the place `start`."""
+        return int(self.origin - (self.origin - int(self.last[start]) // 2 - 1) // step * step)
+
     def _next_over(
-        self, few: int, end: int, beside: tuple[int | None, int | None], origin: int, k: int
+        self, few: int, end: int, beside: tuple[int | None, int | None], k: int, depth: int = 0
     ) -> tuple[int | None, int]:
         """The second point of the people from `few` to `end`, and its step; None where it is not named."""
         over = int(np.searchsorted(self.first, 2 * few))
         if over >= end or int(np.searchsorted(self.last, 2 * few)) != over:  # nobody, or a code lies on both sides
             return None, 0
-        _, passed, finer = self._next(over, end, beside, origin, k)
+        _, passed, finer = self._next(over, end, beside, k, depth + 1)
         return passed, finer
 
     def _parted(self, start: int, end: int, point: int, k: int) -> bool:

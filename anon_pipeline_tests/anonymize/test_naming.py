@@ -262,6 +262,13 @@ def test_a_few_people_at_a_round_number_do_not_make_the_others_alike(n: int, k: 
         assert np.bincount(gap).max() < 0.3 * len(numbers)
 
 
+@pytest.mark.parametrize("k", [5, 25])
+def test_a_few_people_below_each_of_many_round_numbers_end_in_an_error(k: int) -> None:
+    """Each was passed over within the passing over of the one before, until Python refused to go deeper."""
+    at = np.arange(20_000) * 10
+    assert len(scale(Values(2 * at, 2 * at, at, np.ones(len(at), dtype=np.int64)), k).points)
+
+
 def test_a_few_people_above_all_others_do_not_make_these_alike() -> None:
     """The points enclosed nobody between 0 and 500, since twelve weigh more than 200 and k is 25."""
     draw = np.random.default_rng(0)
