@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import runpy
 import subprocess
 import sys
 import threading
@@ -125,3 +126,9 @@ def test_a_command_alone_never_looks_through_its_imports_again(monkeypatch: pyte
     with large_imports():
         assert not gc.isenabled()
     assert gc.isenabled() and gc.get_freeze_count() >= before + len(made) / 2
+
+
+def test_the_package_is_a_command_and_its_workers_are_not() -> None:
+    ended = subprocess.run([sys.executable, "-m", "anon_pipeline", "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout.split()[0]) == (0, "anon-pipeline")
+    runpy.run_module("anon_pipeline.__main__", run_name="__mp_main__")  # it would read pytest's arguments

@@ -151,7 +151,8 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
         None,
     )
     if protected is not None:
-        lines.append(f"  l_diversity: {_flow({'column': protected.name, 'l': 2})}  # nobody's value is certain")
+        demand = _flow({"column": protected.name, "l": 2})
+        lines.append(f"  l_diversity: {demand}  # nobody's value is certain; `sweep` says what this costs in accuracy")
     if asked_with_noise:
         lines += _section_of_noise(profiled)
     return "\n".join(lines) + "\n"

@@ -11,6 +11,7 @@ import re
 import textwrap
 import types
 import typing
+from datetime import date
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -66,6 +67,10 @@ def _section(path: str, model: type[BaseModel]) -> list[str]:
         cells = (f"`{field.alias or name}`", _type(field), default, comments.get(name, ""))
         lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return [*lines, ""]
+
+
+#: YAML's words for plain types.
+WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false", date: "date", Any: "any value"}
 
 
 def _comments(model: type[BaseModel]) -> dict[str, str]:
@@ -131,7 +136,7 @@ def _type_in_words(annotation: Any) -> str:
         return "step"
     if inspect.isclass(annotation) and issubclass(annotation, BaseModel):
         return "demands by model" if annotation.__name__ == "Demand" else "part, see below"
-    return {str: "text", int: "whole number", float: "number", bool: "true or false"}.get(annotation, str(annotation))
+    return WORDS[annotation]
 
 
 def _as_yaml(value: Any) -> str:
