@@ -247,7 +247,12 @@ def check_number(told: pd.Series, name: str, known: pd.Series, missing: int, ste
     assert (pd.isna(low) or low <= value) and (pd.isna(high) or value <= high)
     above = numbers - value  # halfway between two grid points a value goes to the upper one
     bearers = ((above >= -step / 2 - dust) & (above < step / 2 * (1 - 1e-9) - dust)).sum()
-    assert bearers != 1 or numbers.min() < value < numbers.max() or step / 2 <= dust
+    # Of huge numbers, floats do not tell what lies halfway: 1e12 + .498 is as far from 1e12 as from 1e12 + 1.
+    surely, perhaps = ((np.abs(above) < half).sum() for half in (step / 2 - dust, step / 2 + dust))
+    untold = dust > 1e-6 * step and surely < perhaps
+    # A number may stand for all who lie between it and the next one: -.4 and -.3 are both shown as -.4.
+    beside = (np.abs(above) <= step + dust).sum()
+    assert bearers != 1 or numbers.min() < value < numbers.max() or step / 2 <= dust or untold or beside >= 2
     # A multiple of the grid, as far as floats can tell.
     quotient = value / step
     assert abs(quotient - round(quotient)) <= 1e-9 * max(1.0, abs(quotient))
