@@ -180,9 +180,10 @@ def _who(content: Mapping[str, Any], everybody: int | None) -> list[str]:
             "twin only, so that nobody had to be left out of the release itself."
         )
     why = (
-        "Every attack was tried on people who are in it and on people who are not. What succeeds on both is true of "
-        "people in general, and no release of statistics can hide it. What succeeds more often on those who are in it "
-        "is what it gives away: the share of the cases in which others would have been safe."
+        "Attacks were tried on people who are in it and, where they can be, on people who are not. "
+        "What succeeds on both is true of people in general, and no release of statistics can hide it. What succeeds "
+        "more often on those who are in it is what it gives away: the share of the cases in which others would have "
+        "been safe."
     )
     sampled = known(everybody) and known(content.get("people")) and content["people"] < everybody
     some = f" All this on a sample of {count(content['people'])} of {count(everybody)} people." if sampled else ""

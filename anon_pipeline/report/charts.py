@@ -54,18 +54,21 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
     return svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
 
 
-def share_chart(shares: Mapping[str, float | None], title: str = "Share by column") -> str:
-    """Horizontal bars from 0 to 100 %, one per name; an unknown share has a note instead of a bar."""
+def share_chart(shares: Mapping[str, float | None], title: str = "Share by column", step: Any = None) -> str:
+    """Horizontal bars from 0 to 100 %, one per name; an unknown share has a note instead of a bar.
+
+    `step` is what the shares are rounded to, where it is coarse enough to be told.
+    """
     pitch, top, thickness = 44, 15, 8
     body = []
     for number, (label, share) in enumerate(shares.items()):
         y = number * pitch
         body.append(text(short(label, 34), "0", y + top))
-        body.append(text(percent(share), "100%", y + top, anchor="end"))
+        body.append(text(lost(share, step), "100%", y + top, anchor="end"))
         body.append(rect("track", TRACK, "0", "100%", y + top + 8, thickness))
         if known(share) and share:
             body.append(rect("after", AFTER, "0", f"{100 * min(max(share, 0.0), 1.0):.2f}%", y + top + 8, thickness))
-    return svg(title, [f"{label}: {percent(share)}" for label, share in shares.items()], len(shares) * pitch, body)
+    return svg(title, [f"{label}: {lost(share, step)}" for label, share in shares.items()], len(shares) * pitch, body)
 
 
 def before_after_chart(

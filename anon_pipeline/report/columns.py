@@ -77,7 +77,7 @@ def _with_role(content: Mapping[str, Any], roles: Sequence[str]) -> list[str]:
 
 
 def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any], statistics: Mapping[str, Any]) -> str:
-    """ "1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year." """
+    """ "1,204 ranges, typical width 3 years; each class shows its most common value." """
     labelled = recode.get("form") == "range" and bool(column.get("hierarchy"))
     if labelled:
         each = "each class shows its group of the hierarchy, and classes.parquet has the finer "
@@ -86,8 +86,7 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
         how = "set of values" if kind == "categorical" else "interval" if kind else "range"
         each = f"each class shows its {how}"
     else:
-        how = "most common value" if kind == "categorical" else words(recode.get("numeric")) or "median"
-        each = f"each class shows its {how if kind else 'representative'}"
+        each = f"each class shows its {_representative(kind, column, recode) if kind else 'representative'}"
     if known(column.get("grid")):
         each += f", in steps of {_measure(column['grid'], words(statistics.get('unit')))}"
     text = "; ".join(filter(None, [_spread(kind, statistics), each]))
@@ -99,6 +98,14 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
     elif statistics.get("withheld"):
         sentences.append(f"For {percent(statistics['withheld'])} of the people no value is told.")
     return " ".join(sentences)
+
+
+def _representative(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]) -> str:
+    """What a class shows in place of its members' values; few people's own value is never named."""
+    if kind == "categorical":
+        return "middle value in the stated order" if column.get("levels") else "most common value"
+    value = "date" if kind == "date" else "number"
+    return f"{words(recode.get('numeric')) or 'median'}, or the nearest {value} that k people share"
 
 
 def _hierarchy(column: Mapping[str, Any]) -> list[str]:

@@ -75,9 +75,11 @@ def _figures(content: Mapping[str, Any]) -> list[Figure]:
     groups = part(content, "groups")
     figures = [Figure(count(groups.get("groups")), "groups")]
     figures.append(Figure(count(groups.get("smallest")), "people in the smallest group"))
-    everybody = part(content, "source").get("rows")
-    if known(everybody) and everybody and known(groups.get("people_left_out")):
-        figures.append(Figure(percent(groups["people_left_out"] / everybody), "of the people are in no group shown"))
+    everybody, sampled_out = part(content, "source").get("rows"), part(content, "rows").get("sampled_out") or 0
+    if known(everybody) and everybody > sampled_out and known(groups.get("people_left_out")):
+        whom = "drawn people" if sampled_out else "people"
+        share = percent(groups["people_left_out"] / (everybody - sampled_out))
+        figures.append(Figure(share, f"of the {whom} are in no group shown"))
     if groups.get("means"):
         figures.append(Figure(count(groups.get("means_hidden")), "means that are hidden"))
     return figures

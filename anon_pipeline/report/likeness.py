@@ -37,7 +37,9 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
 
 
 def _steps(step: Any) -> str:
-    return f", told in steps of {step:g} so that no single person shows" if known(step) else ""
+    if not known(step):
+        return ""
+    return f", rounded so that a single person seldom shows: correlations to steps of {step:g}, other ties by squares"
 
 
 def strength(value: Any) -> str:

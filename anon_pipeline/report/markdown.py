@@ -99,7 +99,8 @@ def _risk(page: Page) -> list[str]:
     if not page.risks:
         return []
     rows = [[_termed(risk.name, risk.term), text(risk.before), text(risk.after)] for risk in page.risks]
-    return ["## Risk of being found", table(["Risk", "Before", "After"], rows, 1)]
+    rounded = "Figures of before are counted in the source, so they are rounded: a single person seldom shows in them."
+    return ["## Risk of being found", rounded, table(["Risk", "Before", "After"], rows, 1)]
 
 
 def _cost(page: Page) -> list[str]:

@@ -27,7 +27,7 @@ from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report import verdict as verdict_report
 from anon_pipeline.report.attacks import AuditWords
 from anon_pipeline.report.changes import Changes
-from anon_pipeline.report.charts import count, percent
+from anon_pipeline.report.charts import count, in_steps, lost
 from anon_pipeline.report.columns import ColumnSummary
 from anon_pipeline.report.examples import Examples
 from anon_pipeline.report.masking import MaskingWords
@@ -154,7 +154,9 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         group_sentences=utility_report.group_sentences(part(content, "utility")),
         calibration=utility_report.calibration(part(content, "utility")),
         associations=likeness_report.sentences(measured),
-        loss_mean=percent(loss["mean"]) if loss.get("mean") is not None else "",
+        loss_mean=lost(loss["mean"], loss.get("step")) + in_steps(loss.get("step"))
+        if loss.get("mean") is not None
+        else "",
         columns=column_report.column_summaries(content),
         quasi_identifiers=quasi,
         examples=examples_report.in_words(content),
@@ -183,7 +185,8 @@ def draw(content: Mapping[str, Any]) -> Pictures:
     sizes = part(measured, "class_sizes").get("groups")
     records = risk_report.records(_risk(content))
     sizes = sizes if not records else None  # otherwise the same people would be drawn twice
-    losses = in_order(part(measured, "information_loss", "columns"), part(spec, "columns"))
+    loss = part(measured, "information_loss")
+    losses = in_order(part(loss, "columns"), part(spec, "columns"))
     sensitive = risk_report.sensitive(part(measured, "sensitive"), spec)
     calibration, associations = part(content, "utility", "calibration"), part(measured, "associations")
     return Pictures(
@@ -198,7 +201,7 @@ def draw(content: Mapping[str, Any]) -> Pictures:
         )
         if records
         else None,
-        losses=_picture(charts.share_chart(losses, "Share of each column's information that is lost"))
+        losses=_picture(charts.share_chart(losses, "Share of each column's information that is lost", loss.get("step")))
         if losses
         else None,
         reliability=_picture(likeness_chart.reliability_chart(calibration)) if "before" in calibration else None,

@@ -5,6 +5,7 @@ It fails closed: a promise without a count that confirms it is broken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,12 +24,19 @@ MEANINGS = {
     "k_anonymity": "Whoever looks for one person by these columns finds at least {k} rows that look the same.",
     "k_map": "Every class fits at least {k} people of the population, whoever of them is in the table.",
     "l_diversity": "To know a person's class is not to know their {column} for certain.",
-    "alpha_k_anonymity": "In no class is one value of {column} nearly certain.",
-    "t_closeness": "In every class {column} is distributed much as in the whole table.",
-    "beta_likeness": "No value of {column} becomes much likelier for a person whose class is known.",
-    "delta_disclosure": "The class of a person makes no value of {column} much likelier or much less likely.",
-    "delta_presence": "Whether a person is in the table at all stays uncertain.",
+    "alpha_k_anonymity": "Who guesses a person's {column} by their class is right for at most {alpha} of the class.",
+    "t_closeness": "In every class {column} is distributed as in the whole table, up to a distance of {t} (1 is the "
+    "largest).",
+    "beta_likeness": "No value of {column} is more than {times} times as frequent in a class as in the whole table.",
+    "delta_disclosure": "No value of {column} is {times} times as frequent in a class as in the whole table, or as "
+    "many times rarer.",
+    "delta_presence": "Of the people of the population who fit a class, {min} to {max} are in the table.",
 }
+#: The same of the kind of delta-disclosure that looks at the values of a class only.
+OBSERVED = (
+    "No value of {column} that a class has is {times} times as frequent there as in the whole table, or as many times "
+    "rarer; which values a class lacks is not bounded."
+)
 #: Models that measure a share of people.
 OF_SHARES = ("alpha_k_anonymity", "delta_presence")
 
@@ -266,11 +274,22 @@ def _name_of(demand: Mapping[str, Any]) -> str:
 
 
 def _meaning(demand: Mapping[str, Any]) -> str:
-    pattern = MEANINGS.get(str(demand.get("model")), "")
+    model = str(demand.get("model"))
+    pattern = OBSERVED if model == "delta_disclosure" and demand.get("kind") == "observed" else MEANINGS.get(model, "")
     try:
-        return pattern.format(**{str(key): value for key, value in demand.items()})
-    except (KeyError, IndexError, ValueError):
+        return pattern.format(**{str(key): value for key, value in demand.items()} | _limits(model, demand))
+    except (KeyError, IndexError, ValueError, TypeError, OverflowError):
         return ""
+
+
+def _limits(model: str, demand: Mapping[str, Any]) -> dict[str, str]:
+    """The limits of a demand as a reader can picture them: shares in percent, and gains as "3 times"."""
+    limits = {name: percent(demand[name]) for name in ("alpha", "min", "max") if name in demand}
+    if model == "beta_likeness":
+        limits["times"] = count(1 + demand["beta"])
+    if model == "delta_disclosure":
+        limits["times"] = count(math.exp(demand["delta"]))
+    return limits
 
 
 def _measured(model: str, measured: Any, failing: Any) -> str:

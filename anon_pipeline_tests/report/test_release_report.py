@@ -490,14 +490,18 @@ def test_what_users_write_is_text() -> None:
 def test_every_column_has_its_role_its_fate_and_the_reason() -> None:
     text = read(manifest_content()).text
     assert (
-        "age quasi-identifier 1,204 ranges, typical width 3 years; each class shows its median, in steps of 1 year. "
+        "age quasi-identifier 1,204 ranges, typical width 3 years; each class shows its median, or the nearest "
+        "number that k people share, in steps of 1 year. "
         "For 12.4 % of the people the class has one single value. 11.2 %"
     ) in text
     assert (
         "education quasi-identifier 97 sets of values, typically 2 values together; each class shows its most common "
         "value. For 0.4 % of the people no value is told. known to colleagues 23.1 %"
     ) in text
-    assert "hours_per_week quasi-identifier Each class shows its median. < 0.1 %" in text  # an older manifest
+    assert (
+        "hours_per_week quasi-identifier Each class shows its median, or the nearest number that k people share. "
+        "< 0.1 %" in text
+    )  # an older manifest
     assert "income sensitive, target Published as in the source; a promise protects it." in text
     assert "fnlwgt excluded Left out. a weight of the sample, nearly unique" in text
     assert "< 0.1 %" in text  # hours_per_week: not nothing

@@ -22,8 +22,8 @@ from anon_pipeline.spec import ReleaseSpec, Role
 #: The checks, with the description that Dagster shows before they are first asked.
 CANDIDATE_CHECKS = {
     "has_released_columns_only": "The candidate has no identifier and no excluded column.",
-    "has_values_of_the_source": "The candidate holds no value that the source does not.",
-    "accounts_for_every_row": "Released and suppressed rows are the rows of the source.",
+    "has_values_of_the_source": "Kept values are the people's own, and classes show nothing beyond their values.",
+    "accounts_for_every_row": "Released, suppressed and waiting rows are the rows that were grouped.",
     "names_shared_values_only": "Every value of a quasi-identifier that the candidate names is shared by k people.",
     "suppresses_within_the_limit": "No more rows are suppressed than the spec allows.",
     "loses_within_the_limit": "No more information is lost than the spec allows.",
@@ -111,7 +111,8 @@ def _contents(
     )
     yield Question(
         "has_values_of_the_source",
-        "no released row holds a value that the source does not",
+        "every kept value is one of the grouped people's, and no class shows a category or a number beyond theirs, "
+        "to the next step",
         "ExpectColumnMaxToBeBetween",
         {"column": "rows", "max_value": 0},
         _foreign_values(spec, engine, people, candidate),
@@ -132,7 +133,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
     suppressed, withheld = int(candidate.facts["suppressed"]), int(candidate.facts["waiting"])
     yield Question(
         "accounts_for_every_row",
-        "released and suppressed rows add up to the source's rows",
+        "rows that are released, suppressed or held back add up to those that were grouped",
         "ExpectColumnMaxToBeBetween",
         {"column": "unaccounted", "max_value": 0},
         pd.DataFrame({"unaccounted": [abs(rows - released - suppressed - withheld)]}),

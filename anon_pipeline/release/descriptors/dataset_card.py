@@ -100,16 +100,19 @@ def _advice(page: Page) -> list[str]:
     if page.of_groups:
         return ["A row is a group of people, not a person: weigh it by the number of its people."]
     shown = ", ".join(map(code, page.quasi_identifiers))
+    ungrouped, real = "never anonymized", "Real values"
+    if page.masking:
+        ungrouped, real = "masked in the same way, but not grouped", "Values"
     advice = [
         f"{shown} show what a class of people has in common, not a person's own value. Everybody in a class has the "
         "same values there, so differences within a class are gone.",
         "Do not split the rows at random to find out how well a model does on people: rows of one class stand on both "
-        "sides. Test on rows that were never anonymized, as the figures below were.",
-        "A model that learned from this table expects what it was shown. Real values of new people may be given to it; "
+        f"sides. Test on rows that were {ungrouped}, as the figures below were.",
+        f"A model that learned from this table expects what it was shown. {real} of new people may be given to it; "
         "that is how it was tested.",
     ]
     if page.loss_mean:
-        advice.append(f"{text(page.loss_mean)} of the variation of these columns is hidden inside classes.")
+        advice.append(f"Share of the variation of these columns that is hidden inside classes: {text(page.loss_mean)}.")
     return advice + list(map(text, page.group_sentences[1:]))
 
 

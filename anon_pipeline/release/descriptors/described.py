@@ -35,10 +35,10 @@ LICENCES = {
 
 #: Descriptions of columns of the class table beside a representative, by the ending of the column's name.
 BESIDE = {
-    "_low": "the smallest value in the class",
-    "_high": "the largest value in the class",
-    "_missing": "whether the value of somebody in the class is missing",
-    "_values": "the values in the class",
+    "_low": "nobody in the class has a smaller value; empty where too few people share one to tell it",
+    "_high": "nobody in the class has a larger value; empty where too few people share one to tell it",
+    "_missing": "whether the class shows that values are missing; empty where that is not told",
+    "_values": "the values in the class, and * for those that too few people share",
     "_label": "the words that the class is called by",
     "_level": "the level of the hierarchy that they are taken from",
 }
