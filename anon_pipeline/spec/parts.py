@@ -333,7 +333,7 @@ class Audit(Strict):
 
     enabled: bool = True
     control: Literal["twin", "held_out"] = "twin"  # people are kept out of a twin of the release, or of the release
-    share: float = Field(default=0.1, gt=0, le=0.5)  # of the people; at least 500 and at most 5,000 of them
+    share: float = Field(default=0.1, gt=0, le=0.5)  # of the people: 500 to 5,000 of them, at most a third
     sample: int = Field(default=60_000, ge=1_000)  # the most people of whom the twin is made
     targets: int = Field(default=5_000, ge=100)  # people in the release, and control people, attacked at most
     models: bool = True  # whether models are attacked, too
@@ -350,7 +350,7 @@ class Audit(Strict):
 class Suppression(Strict):
     """Leaves people out if grouping them would cost everybody else more."""
 
-    limit: float = Field(default=0.0, ge=0, lt=1)  # share of the people
+    limit: float = Field(default=0.0, ge=0, lt=1)  # the most that are left out, as a share of the people
 
 
 #: The default of the largest loss, as a share of the quasi-identifiers' variance; a release that loses more is useless.

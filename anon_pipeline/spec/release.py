@@ -65,8 +65,8 @@ class ReleaseSpec(Strict):
     """
 
     dataset: str = Field(pattern=r"^[a-z][a-z0-9_]*$")  # its name: lower-case letters, digits and _
-    description: str = ""  # for the report
-    owner: str | None = None  # who is responsible for it; shown in the UI and the manifest
+    description: str = ""  # what it is; published
+    owner: str | None = None  # who is responsible for it; published, and shown in the UI
     approver: Stated | None = None  # who approved the release; published, like the next three
     purpose: Stated | None = None  # what it is released for
     recipients: tuple[Stated, ...] = ()  # to whom it is released
@@ -98,7 +98,7 @@ class ReleaseSpec(Strict):
     schedule: str | None = None  # when the UI runs it, as cron in UTC
     retention: Retention | None = None  # how long the private zone keeps data of the dataset
     engine: EngineSettings = EngineSettings()  # the resources that the engine may use
-    seed: int = Field(default=0, ge=0, lt=2**32)  # the seed of the models that guide and measure
+    seed: int = Field(default=0, ge=0, lt=2**32)  # of the guide and the tree; measurements draw with the key
 
     _folder: Path = Path(".")
 

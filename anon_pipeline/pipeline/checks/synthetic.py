@@ -22,7 +22,7 @@ from anon_pipeline.spec import PublicSize, ReleaseSpec
 SYNTHETIC_CHECKS = {
     "has_released_columns_only": "The candidate has the columns that the spec releases, and no other.",
     "has_public_values_only": "Every value lies in the public domain of its column.",
-    "has_noisy_size": "There are as many rows as the noisy counts, or the spec, say, and not as many as people.",
+    "has_noisy_size": "There are as many rows as the noisy counts, or the spec, say; nobody counts the people for it.",
     "costs_its_share": "What was measured cost no more than the share that the spec states.",
     "is_paid_for": "The ledger of the budget is whole, and has the reservation and the answer that this was made of.",
 }
