@@ -12,8 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.sequential_publication import told
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import fineness, ledger
+from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 
@@ -85,18 +87,38 @@ def test_who_has_all_three_releases_is_left_with_k(three_months: Place) -> None:
 
 def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
     first, _, third = manifests(three_months)
-    told = third["across_releases"]
+    entry = third["across_releases"]
     assert first["across_releases"]["former"] == []
-    assert told["former"] == [one["version"] for one in manifests(three_months)][:2]
-    assert told["measured"]["releases"] == 3 and told["measured"]["fewest"] >= K and told["measured"]["below"] == 0
+    assert entry["former"] == [one["version"] for one in manifests(three_months)][:2]
+    assert entry["measured"]["releases"] == 3 and entry["measured"]["fewest"] >= K and entry["measured"]["below"] == 0
     stages = Stages(three_months.home, ReleaseSpec.load(three_months.dataset))
     newcomers = stages.load("followed_people").facts["newcomers"]
     rows = third["rows"]
-    assert newcomers > 0 and told["newcomers"] == fineness.coarse(newcomers, rows["source"]) and told["kept"] is True
+    assert newcomers > 0 and entry["newcomers"] == fineness.coarse(newcomers, rows["source"]) and entry["kept"] is True
     assert rows["released"] + rows["suppressed"] + rows["waiting"] == rows["source"] == 600
     check = next(one for one in third["checks"] if one["name"] == "across_releases")
-    assert check["passed"] is True and check["measured"] == told["measured"]["fewest"]
+    assert check["passed"] is True and check["measured"] == entry["measured"]["fewest"]
     assert "name" not in pq.read_schema(three_months.home.releases / "people" / third["version"] / "data.parquet").names
+
+
+def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
+    """The attacker has both releases and knows of everybody but one who has left; a newcomer may have come.
+
+    The newcomer is shown as the one person is, so the tables are the same whether the two have changed places or not.
+    The exact number of those who left told which. Of fewer than 100 people no number is told.
+    """
+    was = np.append(np.repeat(np.arange(20), 10), [ABSENT] * 11)
+    stayed, changed = was.copy(), was.copy()
+    stayed[200:210] = changed[200:] = 19  # ten newcomers, or eleven
+    changed[199] = ABSENT
+    same, other = (intersection([was], new, k=5) for new in (stayed, changed))
+    assert np.bincount(stayed[stayed >= 0]).tolist() == np.bincount(changed[changed >= 0]).tolist()
+    assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
+    first, second = (told(one, 210) for one in (same, other))
+    assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
+    assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
+    few = told(other, 99)
+    assert few["left"] is None and few["left_below"] is None
 
 
 def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Path) -> None:

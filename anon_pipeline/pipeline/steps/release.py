@@ -159,7 +159,8 @@ def _figures(spec: ReleaseSpec, evidence: Evidence, facts: dict[str, Any]) -> di
     figures: dict[str, Any] = {}
     if facts["across_releases"] is not None:
         across = facts["across_releases"]["measured"]
-        figures |= {f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")}
+        named = {f"across_releases_{name}": across[name] for name in ("fewest", "below", "left_below")}
+        figures |= {name: number for name, number in named.items() if number is not None}
     for when, classes in (("before", evidence.distinct_people), ("after", evidence.classes)):
         prosecutor = risk_of(classes, spec.sampling_fraction)["prosecutor"]
         figures[f"prosecutor_risk_max_{when}"] = prosecutor["max"]
