@@ -100,7 +100,8 @@ def _risk(page: Page) -> list[str]:
         return []
     rows = [[_termed(risk.name, risk.term), text(risk.before), text(risk.after)] for risk in page.risks]
     rounded = "Figures of before are counted in the source, so they are rounded: a single person seldom shows in them."
-    return ["## Risk of being found", rounded, table(["Risk", "Before", "After"], rows, 1)]
+    said = " ".join(filter(None, [rounded, page.coarsened]))
+    return ["## Risk of being found", text(said), table(["Risk", "Before", "After"], rows, 1)]
 
 
 def _cost(page: Page) -> list[str]:

@@ -99,6 +99,7 @@ class Page:
     previous: str
     changes: Changes | None
     of_groups: bool = False  # a table of groups, not of people
+    coarsened: str = ""  # what "before" is counted in, if columns were coarsened before people were counted
 
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
@@ -175,6 +176,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         lineage=[(name, ", ".join(of)) for name, of in part(content, "lineage").items() if list(of) != [name]],
         previous=words(content.get("previous")),
         changes=changes_report.in_words(content),
+        coarsened=risk_report.COARSENED if content.get("coarsened") else "",
     )
     return replace(page, **group_report.changes(content)) if of_groups else page
 

@@ -9,6 +9,10 @@ from typing import Any
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
 from anon_pipeline.report.wording import in_order, listed, part, plain_name, value_text
 
+#: What "before" leaves out, if columns were coarsened before people were counted.
+COARSENED = (
+    "People were counted with coarsened columns, as said above; by their exact values more of them may be alone before."
+)
 #: The measures of every sensitive column: words, the term, the format, and the meaning of an absent number.
 MEASURES = {
     "homogeneity": ("People whose class has one single value", "homogeneity", percent, NOT_MEASURED),

@@ -8,7 +8,7 @@ import pytest
 
 from anon_pipeline.release.descriptors.dataset_card import render
 from anon_pipeline.release.descriptors.described import Described
-from anon_pipeline.report import release_report, verdict
+from anon_pipeline.report import markdown, release_report, verdict
 from anon_pipeline_tests.release.lineage_facts import facts
 from anon_pipeline_tests.report.pages import finding, manifest_content, read
 
@@ -77,3 +77,12 @@ def test_groups_left_out_are_a_share_of_those_who_were_counted(drawn: int, share
     }
     told = [(figure.value.replace("\u00a0", " "), figure.what) for figure in release_report.describe(content).figures]
     assert (share, f"of the {whom} are in no group shown") in told
+
+
+def test_people_who_were_counted_coarsely_are_not_said_to_be_counted_as_they_are() -> None:
+    """With coarsened columns fewer are alone than in the source: "before" is then no figure of it "as it is"."""
+    told = "by their exact values more of them may be alone before"
+    content = manifest_content()
+    assert told not in read(content).text and told not in markdown.render(content)
+    content["coarsened"] = {"age": 64}
+    assert told in read(content).text and told in markdown.render(content)
