@@ -226,14 +226,19 @@ def by_name(name: str, unique: float) -> Identified | None:
     alone = words in (["name"], ["names"], ["first"], ["last"])
     if named_by(name, NAMES_OF_PEOPLE) or alone or ("name" in words and of_people):
         return Identified("its name is that of people's names", False, shared=True)
-    numbering = any(word in NUMBERING or word.endswith(("nummer", "nr")) for word in words)
-    numbering |= any(word.endswith("id") and named_by(word, PERSON) for word in words)
-    if numbering:
+    if numbers_by_name(name):
         if unique > NEAR_UNIQUE:
             return Identified("it numbers the rows, and nearly every row has a value of its own", False)
         if of_people and unique > REPEATS:
             return Identified("its name is that of a person's number", True)
     return None
+
+
+def numbers_by_name(name: str) -> bool:
+    """Whether a column has the name of a number that somebody or something was given."""
+    words = words_of(name)
+    numbering = any(word in NUMBERING or word.endswith(("nummer", "nr")) for word in words)
+    return numbering or any(word.endswith("id") and named_by(word, PERSON) for word in words)
 
 
 def _valid(number: str, value: str) -> bool:

@@ -21,23 +21,23 @@ from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
-from anon_pipeline.profiling.column_names import named_by, words_of
+from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
-from anon_pipeline.profiling.reading import CODE, PLACES, TRADES, Reading
+from anon_pipeline.profiling.numbering import no_measure
+from anon_pipeline.profiling.reading import CODE, PLACES, TRADES, Reading, type_of
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.special_categories import special_category
+from anon_pipeline.profiling.target import PARTS, TARGET_VALUES, proposed_target
 from anon_pipeline.spec import ColumnType, Role
 
 #: The k of the proposed spec; a value that fewer people have is rare.
 K = 10
-#: Above this share of distinct values a text is too detailed for grouping, and a number names people.
+#: Above this share of distinct values a text is too detailed for grouping, and a number may number people.
 MANY_DISTINCT = 0.3
 #: Up to this many distinct numbers, such as years of age, are a scale and no label, however few people there are.
 SCALE = 150
 #: The share of people with rare values from which on a column that is kept as it is identifies people like a name.
 RARE = 0.001
-#: The largest number of distinct values of a target.
-TARGET_VALUES = 20
 #: The Cramér's V from which on a column counts as a stand-in for another.
 STANDS_IN = 0.3
 #: A table of this many rows is compared column by column at hardly any cost.
@@ -45,6 +45,8 @@ SMALL_TABLE = 2_000
 #: The number of distinct values of a column that are compared with lists of words.
 VALUES_READ = 300
 
+#: The reason for a number that measures something of a person, and that hardly two people share.
+FINE_NUMBER = "a number nearly unique to a person: grouped it is shared, kept as it is it would undo the grouping"
 #: The question where one person seems to have several rows.
 SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
@@ -69,29 +71,6 @@ AS_CODE = (
 )
 #: The most quasi-identifiers that can be grouped well; of more, those most associated with the target are proposed.
 MOST_GROUPED = 12
-#: Names of one word of columns that are usually predicted.
-TARGETS = (
-    "target",
-    "label",
-    "class",
-    "outcome",
-    "response",
-    "income",
-    "churn*",
-    "default*",
-    "readmitted",
-    "survived",
-    "left",
-    "attrition",
-    "fraud*",
-    "y",
-)
-#: Names of numbers that are usually predicted, for tables where no column of few values has such a name.
-NUMBERS = ("target", "label", "outcome", "response", "income", "price", "cost", "costs", "charges", "score", "y")
-#: The category of Art. 9 that is usually studied, and so is the target where no column has the name of a target.
-STUDIED = "health"
-#: Names of columns with the file from which a row came.
-PARTS = ("split", "fold", "partition", "subset")
 
 
 @dataclass(frozen=True)
@@ -128,7 +107,7 @@ class Profile:
     rows, looked_at : rows of the table, and of the sample
     missing : texts that mean "not known"
     determines : pairs (a, b) of columns: whoever knows a also knows b
-    key : the quasi-identifiers that distinguish people best
+    key : the quasi-identifiers that distinguish people best, without numbers each of which does so alone
     target : the column proposed as target, or the one that was named
     target_named : whether a person has named it, so that it is not asked for
     read : the format of the file, by key of the source
@@ -165,7 +144,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     InputError
         For a named target that is no column, or that has not two values.
     """
-    target = _target(survey) if named is None else _named_target(survey, named)
+    target = proposed_target(survey) if named is None else _named_target(survey, named)
     codes = {name: separation.codes_of(survey.sample.column(name)) for name in survey.sample.column_names}
     proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
     if named is not None:
@@ -178,16 +157,21 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         and 2 <= proposal.distinct <= max(TARGET_VALUES, _most_compared(survey.sample.num_rows))
     ]
     of_compared = {name: codes[name] for name in compared}
+    fine = {name: codes[name] for name, proposal in proposals.items() if _is_fine(proposal) and name not in compared}
     determined = [
         (known, code)
-        for known, code in separation.functional_dependences(of_compared)
+        for known, code in separation.functional_dependences(of_compared) + separation.equivalences(fine)
         if separation.is_seen_often_enough(codes[known], codes[code])
     ]
     _leave_out_codes(proposals, determined, target)
     comparable = _comparable(survey, proposals, of_compared)
     _name_stand_ins(proposals, comparable)
     notes = _leave_out_many(proposals, codes | comparable, target)
-    grouped = {name: codes[name] for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER}
+    grouped = {
+        name: codes[name]
+        for name, proposal in proposals.items()
+        if proposal.role is Role.QUASI_IDENTIFIER and not _is_fine(proposal)
+    }
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
         levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
@@ -228,7 +212,7 @@ def _leave_out_many(
     if len(grouped) <= MOST_GROUPED:
         return ()
     of_target = dict(separation.stand_ins(target, codes, grouped, 0)) if target is not None else {}
-    order = sorted(grouped, key=lambda name: -of_target.get(name, 0.0))
+    order = sorted(grouped, key=lambda name: (-of_target.get(name, 0.0), _is_fine(proposals[name])))
     together = separation.joined([codes[name] for name in order[:MOST_GROUPED]])
     few = share_text(separation.in_rare_values(together, K))
     for name in order[MOST_GROUPED:]:
@@ -238,11 +222,17 @@ def _leave_out_many(
             f"share all that is grouped with fewer than {K - 1} others"
         )
         proposals[name] = replace(proposals[name], role=Role.EXCLUDE, why=why, question=None)
-    chosen = "those that say most of the target" if of_target else "the first"
+    is_fine_last = any(_is_fine(proposals[name]) for name in grouped)
+    first = "the first, numbers nearly unique to a person last," if is_fine_last else "the first"
+    chosen = "those that say most of the target" if of_target else first
     return (
         f"{len(grouped)} columns could be known to others, more than can be grouped well: {chosen} are proposed as "
         "quasi-identifiers, and the others are left out; each says what it would cost",
     )
+
+
+def _is_fine(proposal: Proposal) -> bool:
+    return proposal.why.startswith(FINE_NUMBER)
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
@@ -258,22 +248,6 @@ def names_are_values(survey: Survey) -> bool:
     )
     direct = any(identifiers.names_somebody(column.name) for column in survey.columns)
     return direct or 3 * recurring >= max(3, len(columns))
-
-
-def _target(survey: Survey) -> str | None:
-    """A column of two to twenty values with the name of a target, else a number with such a name, else one of health.
-
-    A column with missing values is taken only where no complete one is possible. Where there is no such column, a
-    person must state what they want to predict; being the last column is no reason.
-    """
-    possible = [
-        column
-        for column in survey.columns
-        if column.distinct >= 2 and not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
-    ]
-    whole = [column for column in possible if column.known == survey.rows]
-    mostly = [column for column in possible if 2 * column.known >= survey.rows]
-    return _target_among(whole) or _target_among(mostly)
 
 
 def _named_target(survey: Survey, named: str) -> str:
@@ -304,23 +278,12 @@ def _as_named_target(proposal: Proposal) -> Proposal:
     return replace(proposal, role=Role.SENSITIVE, why=why, question=question)
 
 
-def _target_among(known: list[ColumnSurvey]) -> str | None:
-    few = [column.name for column in known if column.distinct <= TARGET_VALUES]
-    numbers = [column.name for column in known if _type_of(column) is ColumnType.NUMERIC]
-    for names, listed in ((few, TARGETS), (numbers, NUMBERS)):
-        for name in reversed(names):
-            if len(words_of(name)) == 1 and named_by(name, listed):
-                return name
-    studied = (name for name in reversed(few) if (found := special_category(name, [])) and found.category == STUDIED)
-    return next(studied, None)
-
-
 #: A proposed role, the reason, and the question that a person must decide.
 Proposed = tuple[Role, str, str | None]
 
 
 def _proposal(survey: Survey, column: ColumnSurvey, codes: IntArray, target: str | None) -> Proposal:
-    kind = _type_of(column)
+    kind = type_of(column)
     if column.known == 0:
         proposed: Proposed | None = Role.EXCLUDE, "empty", None
     elif is_record(column.storage):
@@ -400,8 +363,8 @@ def _by_its_spread(
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
     if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
-        why = "nearly unique to a person; kept as it is it would undo the grouping, grouped or rounded it need not"
-        return Role.EXCLUDE, why, None
+        numbers = no_measure(column.name, survey.sample.column(column.name))
+        return (Role.EXCLUDE, numbers, None) if numbers is not None else (Role.QUASI_IDENTIFIER, FINE_NUMBER, None)
     if kind is ColumnType.DATE and unique > MANY_DISTINCT and _has_times_of_day(survey, column):
         return Role.QUASI_IDENTIFIER, "a moment, nearly unique to a person", AS_MOMENT
     why = f"could be known to others, and tells {share_text(separation.separation(codes))} of the pairs of people apart"
@@ -479,12 +442,6 @@ def _comparable(
         elif name in codes:
             comparable[name] = codes[name]
     return comparable
-
-
-def _type_of(column: ColumnSurvey) -> ColumnType:
-    if column.present and column.numbers == column.present and not column.codes and column.storage != "BOOLEAN":
-        return ColumnType.NUMERIC
-    return ColumnType.DATE if column.present and column.dates == column.present else ColumnType.CATEGORICAL
 
 
 def _texts(column: pa.ChunkedArray) -> list[str]:

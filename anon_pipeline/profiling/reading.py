@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from anon_pipeline.engine.base import ForeignTables, Survey
+from anon_pipeline.engine.base import ColumnSurvey, ForeignTables, Survey
 from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
@@ -201,12 +201,7 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
     """Questions about columns that read as numbers: whether they are codes, and numbers that may mean "not known"."""
     asked: dict[str, dict[str, str]] = {}
     for surveyed in survey.columns:
-        if (
-            not surveyed.present
-            or surveyed.numbers < surveyed.present
-            or surveyed.codes
-            or surveyed.storage == "BOOLEAN"
-        ):
+        if type_of(surveyed) is not ColumnType.NUMERIC:
             continue
         values = [float(value) for value in survey.sample.column(surveyed.name).unique().drop_null().to_pylist()]
         whole = all(value == int(value) for value in values if abs(value) < 2**53)
@@ -228,6 +223,13 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
                 f"{means} not known, else []"
             )
     return asked
+
+
+def type_of(column: ColumnSurvey) -> ColumnType:
+    """The type of a column whose format is known."""
+    if column.present and column.numbers == column.present and not column.codes and column.storage != "BOOLEAN":
+        return ColumnType.NUMERIC
+    return ColumnType.DATE if column.present and column.dates == column.present else ColumnType.CATEGORICAL
 
 
 def _unread(survey: Survey) -> list[str]:

@@ -118,6 +118,16 @@ def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str
     ]
 
 
+def equivalences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:
+    """The pairs (a, b) of columns, both ways round, that determine each other; only those of one size are compared."""
+    sizes = {name: len(class_sizes(code)) for name, code in codes.items()}
+    found = []
+    for size in dict.fromkeys(sizes.values()):
+        pairs = functional_dependences({name: code for name, code in codes.items() if sizes[name] == size})
+        found += [(first, second) for first, second in pairs if (second, first) in pairs]
+    return found
+
+
 def cramers_v(left: IntArray, right: IntArray) -> float:
     """The association of two columns from 0 to 1: Cramér's V with a correction of its bias.
 

@@ -74,7 +74,7 @@ ROLES = {
     "v17": Role.EXCLUDE,
     "tax_class": Role.QUASI_IDENTIFIER,
     "diagnosis": Role.EXCLUDE,
-    "salary": Role.EXCLUDE,
+    "salary": Role.QUASI_IDENTIFIER,
     "debt": Role.QUASI_IDENTIFIER,
     "note": Role.IDENTIFIER,
     "street_no": Role.EXCLUDE,
@@ -98,7 +98,7 @@ def test_a_reason_does_not_say_what_was_found(found: Profile) -> None:
         "v17": "by its values religious or philosophical belief",
         "diagnosis": "by its name health",
         "postcode": "who knows it knows town",
-        "salary": "nearly unique to a person",
+        "salary": "nearly unique to a person: grouped it is shared, kept as it is it would undo the grouping",
         "debt": "have a value that fewer than 10 share",
         "left": "proposed as the target",
     }.items():
@@ -206,6 +206,45 @@ def test_a_large_table_is_looked_at_in_full(
 
 def test_small_tables_lose_their_ages(engine: DuckDBEngine, tmp_path: Path) -> None:
     assert of(profiled(engine, tmp_path, people(80)), "age").role is Role.QUASI_IDENTIFIER
+
+
+def test_measurements_that_hardly_two_people_share_are_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Of some hundred people laboratory values, times and incomes were left out as if they named people."""
+    draw = np.random.default_rng(8)
+    measured = {
+        "creatin": draw.lognormal(0, 0.4, 600).round(4),
+        "days_to_event": draw.integers(1, 1_500, 600),
+        "earned": (draw.lognormal(10, 0.4, 600) // 20 * 20).astype(int),
+    }
+    given = {
+        "zper": draw.permutation(600) + 125_000,
+        "house": np.repeat(draw.choice(90_000, 300, replace=False), 2),
+        "case_no": draw.choice(1_000_000, 400, replace=False)[np.arange(600) % 400],
+        "job_code": draw.integers(1_000, 1_900, 600),
+        "fnlwgt": draw.lognormal(0, 0.4, 600),
+    }
+    found = profiled(engine, tmp_path, pd.DataFrame(measured | given))
+    assert {name: of(found, name).role for name in measured} == dict.fromkeys(measured, Role.QUASI_IDENTIFIER)
+    assert {name: of(found, name).role for name in given} == dict.fromkeys(given, Role.EXCLUDE)
+
+
+def test_numbers_that_hardly_two_people_share_come_before_others(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Neither do they take the place of other columns where nothing says which tell most, nor are they the key."""
+    draw = np.random.default_rng(9)
+    fine = pd.DataFrame({f"m{number}": draw.normal(0, 1, 400) for number in range(3)})
+    frame = fine.assign(**{f"c{number}": draw.integers(0, 5, 400) for number in range(11)})
+    found = profiled(engine, tmp_path, frame)
+    assert [one.name for one in found.columns if one.role is Role.EXCLUDE] == ["m1", "m2"]
+    assert "the first, numbers nearly unique to a person last, are proposed" in found.notes[0]
+    assert found.key is not None
+    assert all(name.startswith("c") for name in found.key.columns)
+
+
+def test_a_measurement_is_grouped_twice_in_two_units(engine: DuckDBEngine, tmp_path: Path) -> None:
+    height = np.random.default_rng(2).normal(170, 9, 600).round(1)
+    found = profiled(engine, tmp_path, pd.DataFrame({"cm": height, "metres": height / 100}))
+    assert [one.role for one in found.columns] == [Role.QUASI_IDENTIFIER, Role.EXCLUDE]
+    assert of(found, "metres").why.startswith("a code of cm")
 
 
 @pytest.mark.parametrize("rows", [150, 400, 2_000])
