@@ -201,8 +201,8 @@ def _leave_out_many(
 ) -> tuple[str, ...]:
     """Leave out the quasi-identifiers least associated with the target, if there are too many to group; with a note.
 
-    The reason of each that is left out names its cost: the share of people who would then share all grouped columns
-    with few others, with this column and without.
+    The reason of each that is left out names its cost, if there is one: the share of people who would then share all
+    grouped columns with few others, with this column and without.
 
     Parameters
     ----------
@@ -217,17 +217,19 @@ def _leave_out_many(
     few = share_text(separation.in_rare_values(together, K))
     for name in order[MOST_GROUPED:]:
         with_it = share_text(separation.in_rare_values(separation.joined([together, codes[name]]), K))
-        why = (
-            f"{MOST_GROUPED} others are grouped already; with it, too, {with_it} in place of {few} of the people would "
-            f"share all that is grouped with fewer than {K - 1} others"
-        )
+        why = f"{MOST_GROUPED} others are grouped already, as many as can be grouped well"
+        if with_it != few:
+            why += (
+                f"; with it, too, {with_it} in place of {few} of the people would share all that is grouped with fewer "
+                f"than {K - 1} others"
+            )
         proposals[name] = replace(proposals[name], role=Role.EXCLUDE, why=why, question=None)
     is_fine_last = any(_is_fine(proposals[name]) for name in grouped)
     first = "the first, numbers nearly unique to a person last," if is_fine_last else "the first"
     chosen = "those that say most of the target" if of_target else first
     return (
         f"{len(grouped)} columns could be known to others, more than can be grouped well: {chosen} are proposed as "
-        "quasi-identifiers, and the others are left out; each says what it would cost",
+        "quasi-identifiers, and the others are left out; the reason of each says what it would cost, if anything",
     )
 
 
