@@ -26,6 +26,7 @@ from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
 from anon_pipeline.profiling.numbering import no_measure
 from anon_pipeline.profiling.reading import CODE, PLACES, TRADES, Reading, type_of
 from anon_pipeline.profiling.separation import Key
+from anon_pipeline.profiling.several_rows import number_of_a_person
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.profiling.target import PARTS, TARGET_VALUES, proposed_target
 from anon_pipeline.spec import ColumnType, Role
@@ -52,6 +53,8 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
+#: How many of the columns that such a number determines are told.
+SETTLED_TOLD = 5
 #: The reason why a column that nearly names people is left out, and is no identifier.
 IT_REPEATS = "it repeats, so it cannot show that no person stands twice"
 #: The question about a proposed target: with another target, the column would be published as it is for no reason.
@@ -149,6 +152,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     proposals = {column.name: _proposal(survey, column, codes[column.name], target) for column in survey.columns}
     if named is not None:
         proposals[named] = _as_named_target(proposals[named])
+    _ask_about_a_persons_number(survey, proposals, codes, target)
     _leave_one_identifier(proposals)
     compared = [
         name
@@ -379,6 +383,31 @@ def _by_its_spread(
 def _has_times_of_day(survey: Survey, column: ColumnSurvey) -> bool:
     moments = [text for text in _texts(survey.sample.column(column.name))[:VALUES_READ] if ":" in text]
     return any(not re.search(r"[T ]00:00(:00)?(\.0*)?$", text) for text in moments)
+
+
+def _ask_about_a_persons_number(
+    survey: Survey, proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None
+) -> None:
+    """Where no name is that of a person's number, ask about a number that repeats and settles who the person is."""
+    if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
+        return
+    eligible = [
+        name
+        for name, proposal in proposals.items()
+        if proposal.role in (Role.QUASI_IDENTIFIER, Role.EXCLUDE)
+        and proposal.question is None
+        and name != target
+        and not named_by(name, (*PLACES, *TRADES, *PARTS))
+    ]
+    sample = survey.sample.drop_columns([target]) if target is not None else survey.sample
+    number = number_of_a_person(sample, codes, eligible)
+    if number is not None:
+        name, settled = number
+        told = ", ".join(settled[:SETTLED_TOLD]) + (
+            f" and {more} more" if (more := len(settled) - SETTLED_TOLD) > 0 else ""
+        )
+        why = f"it repeats, and who knows it knows {told}, as with a person's number"
+        proposals[name] = replace(proposals[name], role=Role.IDENTIFIER, why=why, question=SEVERAL_ROWS)
 
 
 def _leave_one_identifier(proposals: dict[str, Proposal]) -> None:

@@ -149,6 +149,60 @@ def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckD
     assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
 
 
+def visits(several: int = 3) -> pd.DataFrame:
+    """Some rows of each of 200 people, in a table whose person's number is called `zper`."""
+    draw = np.random.default_rng(1)
+    born = (pd.Timestamp("1950-01-01") + pd.to_timedelta(draw.integers(0, 20_000, 200), unit="D")).strftime("%Y-%m-%d")
+    person = np.repeat(np.arange(200), several)
+    number = np.sort(draw.choice(90_000, 200, replace=False)) + 100_000
+    rows = 200 * several
+    return pd.DataFrame(
+        {
+            "row": draw.permutation(10 * rows)[:rows],
+            "zper": number[person],
+            "born": born[person],
+            "sex": draw.choice(["f", "m"], 200)[person],
+            "plan": draw.integers(1, 8, 200)[person],
+            "year": np.tile(np.arange(several), 200),
+            "spent": draw.integers(0, 400, rows),
+        }
+    )
+
+
+@pytest.mark.parametrize("settled", [["born", "sex", "plan"], ["born", "sex"], ["sex", "plan"]])
+def test_a_number_that_settles_who_a_person_is_goes_unasked(
+    settled: list[str], engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    found = profiled(engine, tmp_path, visits()[["row", "zper", *settled, "year", "spent"]])
+    zper = of(found, "zper")
+    assert (zper.role, zper.question) == (Role.IDENTIFIER, SEVERAL_ROWS)
+    assert f"who knows it knows {', '.join(settled)}, as with a person's number" in zper.why
+    assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["zper"]
+    texts = visits().assign(zper=[f"P{number}" for number in visits()["zper"]])
+    assert of(profiled(engine, tmp_path, texts), "zper").question == SEVERAL_ROWS
+
+
+def test_what_is_worked_out_from_a_number_makes_it_a_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Bands of an age, and other units; nor does a postal code that settles town and region number a person."""
+    draw = np.random.default_rng(6)
+    age = draw.integers(18, 90, 600)
+    place = draw.integers(10_000, 10_200, 600)
+    frame = pd.DataFrame(
+        {
+            "age": age,
+            "months": age * 12,
+            "band": age // 7,
+            "decade": [f"from {one // 10 * 10}" for one in age],
+            "works": (age > 20) & (age < 67),
+            "plz": place,
+            "town": [f"Town {one * 7 % 40}" for one in place],
+            "region": [f"Region {one * 11 % 3}" for one in place],
+            "spent": draw.integers(0, 400, 600),
+        }
+    )
+    assert not [one.name for one in profiled(engine, tmp_path, frame).columns if one.role is Role.IDENTIFIER]
+
+
 def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
     """A run would refuse them: two people of one name would count as one who stands twice."""
     names = [f"Given {i} Family {i % 7}" for i in range(400)]
