@@ -18,6 +18,7 @@ from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
+from anon_pipeline.profiling.special_categories import is_of_kinds
 from anon_pipeline.profiling.value_formats import MARKERS, Numbers, dates_of, numbers_of, other_values, sentinels_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
 from anon_pipeline.spec.source import path_parts
@@ -28,6 +29,13 @@ TRADES = ("naics", "nace", "isco", "isic", "soc", "occ", "occupation", "industry
 CODES = (*PLACES, *TRADES, "code", "codes", "cd", "fips", "kod", "codigo", "codice")
 #: Digits and letters of a code, with at least one digit.
 CODE = re.compile("(?=.*[0-9])[0-9A-Za-z -]{2,10}")
+#: The most distinct whole numbers that may be codes of kinds of people.
+FEW_KINDS = 20
+#: The question about such numbers.
+AS_KINDS = (
+    "by its name it has kinds, and whole numbers may be their codes, of which a median says nothing; write "
+    "categorical, or numeric if a higher one means more"
+)
 
 
 @dataclass(frozen=True)
@@ -211,7 +219,10 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
                 f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
                 "quantity"
             )
-        elif markers := sentinels_of(values):
+            continue
+        if is_of_kinds(surveyed.name) and whole and 2 < surveyed.distinct <= FEW_KINDS:
+            asked.setdefault(surveyed.name, {})["type"] = AS_KINDS
+        if markers := sentinels_of(values):
             column = survey.sample.column(surveyed.name).drop_null().to_pylist()
             rows = sum(float(value) in map(float, markers) for value in column)
             said = "stands" if len(markers) == 1 else "stand"

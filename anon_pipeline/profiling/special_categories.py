@@ -101,7 +101,15 @@ CATEGORIES = (
                 "race",
                 "races",
                 "racial*",
+                "racegrp",
+                "racegroup",
+                "racecat",
+                "raceeth*",
+                "drace",
+                "mrace",
+                "frace",
                 "ethni*",
+                "tethni*",
                 "skin color",
                 "skin colour",
                 "indigen*",
@@ -110,12 +118,18 @@ CATEGORIES = (
                 "caste",
             ),
             *(
-                "hispanic",
+                "hispan*",
                 "hisp",
                 "black",
+                "white",
+                "nonwhite",
+                "asian",
+                "caucasian",
                 "afam",
-                "afroam*",
+                "afro*",
                 "latino",
+                "latina",
+                "latinx",
                 "rasse*",
                 "hautfarbe",
                 "migrationshintergrund",
@@ -270,7 +284,17 @@ OTHER = {
     "trade union membership": ("european", "credit", "customs"),
     "political opinion": ("third", "birthday", "size"),
     "health": ("insurance",),
+    "racial or ethnic origin": ("wine", "box", "cell", "cells", "collar", "noise", "card", "matter", "time", "hat"),
 }
+#: Categories whose few whole numbers are mostly codes: who is of 2 is not between those of 1 and of 3.
+OF_KINDS = frozenset(
+    {
+        "racial or ethnic origin",
+        "religious or philosophical belief",
+        "political opinion",
+        "sex life or sexual orientation",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -279,6 +303,12 @@ class CategoryMatch:
 
     category: str
     by: str
+
+
+def is_of_kinds(name: str) -> bool:
+    """Whether a column has the name of a special category that has kinds and no degrees, such as origin or belief."""
+    found = special_category(name, [])
+    return found is not None and found.category in OF_KINDS
 
 
 def special_category(name: str, values: Sequence[str]) -> CategoryMatch | None:

@@ -330,6 +330,19 @@ def test_a_code_that_hardly_two_people_share_is_dropped_without_a_question(
     assert of(found, "occupation").role is Role.IDENTIFIER
 
 
+@pytest.mark.parametrize("name", ["race", "HISPAN", "ethnic", "religion", "party"])
+def test_codes_of_origin_or_belief_are_taken_for_quantities(name: str, engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A median of codes of kinds says nothing, and was shown where a person hid such a column in groups."""
+    frame = people(300).assign(**{name: 1 + np.arange(300) % 3})
+    found = of(profiled(engine, tmp_path, frame), name)
+    assert (found.role, found.type) == (Role.EXCLUDE, ColumnType.NUMERIC)
+    assert "sensitive keeps it" in str(found.question)
+    assert "whole numbers may be their codes" in found.asked["type"]
+    assert "categorical" in found.asked["type"]
+    for values in (np.arange(300) % 2, np.arange(300) % 3 + 0.5, np.arange(300) % 90, np.array(["a", "b", "c"] * 100)):
+        assert "type" not in of(profiled(engine, tmp_path, frame.assign(**{name: values})), name).asked
+
+
 def test_moments_that_hardly_two_people_share_are_asked_about(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(400)
     moments = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400) * 5_003, unit="s")

@@ -29,6 +29,17 @@ NAMED = {
         "etniciteit",
         "narodowosc",
         "raca",
+        "white",
+        "black",
+        "nonwhite",
+        "hispan",
+        "hispanic",
+        "Hispanic_origin",
+        "racegrp",
+        "race_eth",
+        "ethnic",
+        "tethnicity1",
+        "asian",
     ],
     "religious or philosophical belief": [
         "religion",
@@ -96,6 +107,12 @@ OTHER = [
     "birthday_party_size",
     "country",
     "generation",
+    "white_wine",
+    "black_box",
+    "white_cell_count",
+    "race_time",
+    "tracer",
+    "natrace",
 ]
 
 
