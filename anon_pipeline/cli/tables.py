@@ -216,7 +216,7 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
         of_role = [proposal.name for proposal in profile.columns if proposal.role is role and proposal.question is None]
         if of_role:
             table.add_row(role.value, Text(", ".join(of_role)))
-    out.print(table)
+    _print_unpadded(table)
     decide = "decide these lines of it, a reason stands above each column:"
     if not new_dataset.open:
         decide = "no line is left open, but read each: a reason stands above each column"
@@ -225,6 +225,17 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
     sentences.append(f"then: anon-pipeline run {new_dataset.file.parent}")
     for sentence in sentences:
         out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _print_unpadded(table: Table) -> None:
+    """Print a table without frame; in a pipe or a file, where blanks stay in the way, without those at the ends."""
+    if out.is_terminal:
+        out.print(table)
+        return
+    with out.capture() as captured:
+        out.print(table)
+    for line in captured.get().splitlines():
+        out.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
 
 
 def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence[Path]) -> None:

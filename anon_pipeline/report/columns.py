@@ -13,6 +13,9 @@ from anon_pipeline.report.wording import listed, part, plain_name, words
 #: Roles of columns that are in the release.
 RELEASED = ("quasi_identifier", "sensitive", "insensitive")
 
+#: The days of a year, and from how many years on spans of dates are told in years.
+YEAR, LONG = 365.25, 2
+
 
 @dataclass(frozen=True)
 class ColumnSummary:
@@ -137,7 +140,15 @@ def _spread(kind: str, statistics: Mapping[str, Any]) -> str:
         several = f"{count(number)} {'set' if number == 1 else 'sets'} of values"
         return f"{several}, typically {'of a single value' if width == 1 else f'{count(width)} values together'}"
     several = f"{count(number)} {'range' if number == 1 else 'ranges'}"
-    return f"{several}, typical width {_measure(width, words(statistics.get('unit')))}"
+    unit = words(statistics.get("unit"))
+    is_long = kind == "date" and unit == "days" and width >= LONG * YEAR
+    return f"{several}, typical width {_years(width) if is_long else _measure(width, unit)}"
+
+
+def _years(days: float) -> str:
+    """ "about 29 years" for 10,590 days; below ten years with a decimal."""
+    years = days / YEAR
+    return f"about {count(round(years) if years >= 10 else round(years, 1))} years"
 
 
 def _measure(number: float, unit: str) -> str:

@@ -116,6 +116,21 @@ def test_a_target_that_was_named_is_asked_for(
     assert "no line is left open, but read each: a reason stands above each column\n" in capsys.readouterr().out
 
 
+def test_lines_in_a_pipe_end_with_blanks(
+    engine: DuckDBEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They were as long as the longest line of the table of roles."""
+    names = {f"column_of_a_long_name_[{number}]": [number + i % 40 for i in range(400)] for number in range(12)}
+    pd.DataFrame(names | {"x": [i % 2 for i in range(400)], "one": 1}).to_csv(tmp_path / "people.csv", index=False)
+    made = start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv", target="x"), tmp_path / "data")
+    show_new_dataset("people", made)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "people: 400 rows"
+    assert [line for line in lines if line != line.rstrip()] == []
+    assert "sensitive         x" in lines
+    assert "insensitive       one" in lines
+
+
 def test_a_policy_is_overwritten(engine: DuckDBEngine, tmp_path: Path) -> None:
     csv(tmp_path)
     made = start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")

@@ -526,6 +526,25 @@ def test_ranges_of_a_column_with_a_hierarchy_are_its_groups() -> None:
     assert "For 0.4 % of the people no value is told" not in text
 
 
+@pytest.mark.parametrize(
+    ("kind", "width", "told"),
+    [
+        ("date", 10_590, "about 29 years"),
+        ("date", 1_000, "about 2.7 years"),
+        ("date", 731, "about 2 years"),
+        ("date", 730, "730 days"),
+        ("date", 1, "1 day"),
+        ("numeric", 10_590, "10,590 days"),
+    ],
+)
+def test_wide_spans_of_dates_are_counted_in_days(kind: str, width: int, told: str) -> None:
+    """A number of days stays in the unit that its spec states."""
+    content = manifest_content()
+    content["spec"]["columns"]["age"]["type"] = kind
+    content["measured"]["columns"]["age"] |= {"width": width, "unit": "days"}
+    assert f"1,204 ranges, typical width {told}; each class shows its median" in read(content).text
+
+
 def test_risks_stand_before_and_after() -> None:
     text = read(manifest_content()).text
     assert "Chance to pick the right row, for the person easiest to find prosecutor, max 100 % 10 %" in text
