@@ -182,11 +182,11 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
         "waiting": candidate.facts["waiting"],
         "kept": tree.facts["kept"],
         **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),
-        "measured": told(measured(run, candidate), table),
+        "measured": published_intersection(measured(run, candidate), table),
     }
 
 
-def told(overlap: Intersection, people: int) -> dict[str, Any]:
+def published_intersection(overlap: Intersection, people: int) -> dict[str, Any]:
     """The intersection as a manifest tells it: of those who left, the numbers in steps, as those who came are told.
 
     Who left does not follow from the tables: a newcomer who is shown alike takes the place of who is gone.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.sequential_publication import told
+from anon_pipeline.pipeline.sequential_publication import published_intersection
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import fineness, ledger
 from anon_pipeline.sequential.guarantees import ABSENT, intersection
@@ -114,7 +114,7 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     same, other = (intersection([was], new, k=5) for new in (stayed, changed))
     assert np.bincount(stayed[stayed >= 0]).tolist() == np.bincount(changed[changed >= 0]).tolist()
     assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
-    first, second = (told(one, 210) for one in (same, other))
+    first, second = (published_intersection(one, 210) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
     assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
     few = told(other, 99)
