@@ -117,7 +117,7 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     first, second = (published_intersection(one, 210) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
     assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
-    few = told(other, 99)
+    few = published_intersection(other, 99)
     assert few["left"] is None and few["left_below"] is None
 
 
