@@ -195,19 +195,29 @@ def written_folder(final: Path, public: bool = False) -> Iterator[Path]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
-    """Write a file completely or not at all (temporary name, fsync, rename), for its owner only unless `public`."""
-    descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
+@contextmanager
+def written_file(final: Path, public: bool = False) -> Iterator[Path]:
+    """An empty file under a temporary name: what the block writes into it appears as `final`, whole or not at all.
+
+    It is for its owner only unless `public`. A block that fails leaves what was there before.
+    """
+    descriptor, name = tempfile.mkstemp(prefix=f".{final.name}.", dir=final.parent)
+    os.close(descriptor)
+    temporary = Path(name)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o644 if public else 0o600)
+        yield temporary
+        _sync(temporary)
+        temporary.chmod(0o644 if public else 0o600)
         os.replace(temporary, final)
         _sync(final.parent)
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
+
+
+def write_file(final: Path, content: str | bytes, public: bool = False) -> None:
+    """Write a file completely or not at all (temporary name, fsync, rename), for its owner only unless `public`."""
+    with written_file(final, public) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
 def relink(link: Path, target: str) -> None:

@@ -5,9 +5,8 @@ The rows are those of `data.parquet`, in the same order, and nothing is added to
 
 from __future__ import annotations
 
-import os
+import math
 import re
-import tempfile
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from decimal import Decimal
@@ -21,10 +20,12 @@ import pyarrow as pa
 from anon_pipeline.destinations.rows import rows_of
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, written_file
 from anon_pipeline.release import ledger
 from anon_pipeline.release.publish import DATA
 
+#: Writes rows to a file that is there, and gives their number.
+Writer = Callable[[pa.RecordBatchReader, Path], int]
 #: A workbook's limits (Microsoft, "Excel specifications and limits"): rows with the header, and letters of a text.
 WORKBOOK_ROWS, WORKBOOK_LETTERS = 1_048_576, 32_767
 #: Whole numbers from here on lose digits as floats, which a workbook, Stata and SPSS have for numbers.
@@ -58,31 +59,24 @@ def export_table(home: Home, version: str, file: Path, dataset: str | None = Non
     table = home.releases / entry.dataset / entry.version / DATA
     if not table.exists():
         raise InputError(f"{entry.dataset}/{entry.version}: has no table of people; its answers are in its manifest")
-    final = file.absolute()
     try:
-        descriptor, temporary = tempfile.mkstemp(prefix=f".{final.name}.", suffix=final.suffix, dir=final.parent)
-        os.close(descriptor)
-        try:
-            rows = writer(rows_of(table), Path(temporary))
-            with Path(temporary).open("rb") as written:
-                os.fsync(written.fileno())
-            Path(temporary).chmod(0o644)
-            os.replace(temporary, final)
-        finally:
-            Path(temporary).unlink(missing_ok=True)
+        with written_file(file.absolute(), public=True) as temporary:
+            return writer(rows_of(table), temporary)
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-    return rows
 
 
-def _write_text(rows: pa.RecordBatchReader, file: Path) -> int:
-    """A text file in UTF-8: a comma or a tab between fields, an empty field for a missing value."""
-    delimiter = "\t" if file.suffix.lower() == ".tsv" else ","
-    with duckdb.connect() as connection:
-        connection.register("released", rows)
-        options = f"FORMAT csv, HEADER true, DELIMITER {literal(delimiter)}"
-        written = connection.execute(f"COPY (FROM released) TO {literal(str(file))} ({options})").fetchone()
-    return 0 if written is None else int(written[0])
+def _write_text(delimiter: str) -> Writer:
+    """The writer of a text file in UTF-8 with this between fields; a missing value is an empty field."""
+
+    def write(rows: pa.RecordBatchReader, file: Path) -> int:
+        with duckdb.connect() as connection:
+            connection.register("released", rows)
+            options = f"FORMAT csv, HEADER true, DELIMITER {literal(delimiter)}"
+            written = connection.execute(f"COPY (FROM released) TO {literal(str(file))} ({options})").fetchone()
+        return 0 if written is None else int(written[0])
+
+    return write
 
 
 def _write_workbook(rows: pa.RecordBatchReader, file: Path) -> int:
@@ -125,6 +119,8 @@ def _in_workbook(value: Any) -> Any:
     """A value as a workbook holds it: numbers without losing digits, days since 1900; everything else as a text."""
     if isinstance(value, bool):
         return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
     if isinstance(value, Decimal | int):
         number = float(value)
         return value if abs(number) < EXACT and value == number else str(value)
@@ -135,7 +131,7 @@ def _in_workbook(value: Any) -> Any:
     return value
 
 
-def _write_survey_file(kind: str) -> Callable[[pa.RecordBatchReader, Path], int]:
+def _write_survey_file(kind: str) -> Writer:
     """The writer of a file of Stata or SPSS; a variable's label holds the column's name, which may not be allowed."""
 
     def write(rows: pa.RecordBatchReader, file: Path) -> int:
@@ -144,16 +140,25 @@ def _write_survey_file(kind: str) -> Callable[[pa.RecordBatchReader, Path], int]
         except ImportError:
             raise InputError("a file of Stata or SPSS: install `anon-pipeline[files]` to write it") from None
         table = rows.read_all()
+        if any(_loses_digits(column) for column in table.columns):
+            raise InputError(f"a .{kind} file cannot hold all digits of a number of this table; write a .csv")
         frame = pd.DataFrame({name: _for_survey(table.column(name)) for name in table.column_names})
         frame.columns = pd.Index(_variables(table.column_names))
         writer: Callable[..., None] = getattr(pyreadstat, f"write_{kind}")
         try:
             writer(frame, str(file), column_labels=[name[:80] for name in table.column_names])
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError):
+        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OverflowError, ValueError):
             raise InputError(f"a .{kind} file cannot hold a value of this table; write a .csv") from None
         return int(table.num_rows)
 
     return write
+
+
+def _loses_digits(column: pa.ChunkedArray) -> bool:
+    """Whether a float cannot hold a number of a column of whole numbers or decimals."""
+    if not (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
+        return False
+    return any(abs(number) >= EXACT for number in column.unique().drop_null().to_pylist())
 
 
 def _for_survey(column: pa.ChunkedArray) -> Any:
@@ -184,10 +189,10 @@ def _variables(names: Iterable[str]) -> list[str]:
     return variables
 
 
-#: The writer for each ending of a file's name; each gives the number of rows.
-WRITERS: dict[str, Callable[[pa.RecordBatchReader, Path], int]] = {
-    ".csv": _write_text,
-    ".tsv": _write_text,
+#: The writer for each ending of a file's name.
+WRITERS: dict[str, Writer] = {
+    ".csv": _write_text(","),
+    ".tsv": _write_text("\t"),
     ".xlsx": _write_workbook,
     ".dta": _write_survey_file("dta"),
     ".sav": _write_survey_file("sav"),

@@ -45,12 +45,14 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     demands = [demand for demand in privacy_models(spec.privacy) if demand.sensitive_column is not None]
     as_stored = not spec.masks and spec.audit.control != "held_out"  # otherwise other people or values are grouped
     counted = {str(demand.sensitive_column) for demand in demands} | set(_described(spec))
+    counted = counted if as_stored else set()
     if however_large and spec.target is not None:
         counted.add(spec.target)
-    looked = first_look(spec, sorted(counted) if as_stored else (), however_large)
-    _require_described(spec, looked)
+    looked = first_look(spec, sorted(counted), however_large)
+    if as_stored:
+        _require_described(spec, looked)
     for demand in demands:
-        if demand.sensitive_column not in looked.values:
+        if not as_stored or demand.sensitive_column not in looked.values:
             continue
         sentence = demand.impossible(_everybody(looked, str(demand.sensitive_column), spec))
         if sentence is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import datetime
 import os
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -66,10 +67,12 @@ def test_every_kind_of_file_holds_the_rows_of_the_release(home: Home, tmp_path: 
         assert [rows[0][2].date(), rows[0][4:]] == [day, [0.1, "yes", True]]
         assert abs(rows[0][3] - moment) < datetime.timedelta(milliseconds=1)
         assert rows[1][:2] == [None, None]
+        assert rows[1][4] == "inf"  # a number that Excel has not, and for which it calls the file damaged
     else:
         assert header == ["age", "wo_hn_ort__DROP_TABLE_x___", "born", "seen", "score", "ill", "v__"]
         assert rows[0][:2] == [20, "aaaaaaaaaaaa ö"]
         assert rows[0][2] == day
+        assert abs(rows[0][3] - moment) < datetime.timedelta(seconds=1)
         assert rows[0][4:] == [0.1, "yes", 1.0]
         assert rows[1][0] is None
 
@@ -137,6 +140,30 @@ def test_a_number_that_stata_cannot_hold_is_told(home: Home, tmp_path: Path) -> 
     with pytest.raises(InputError, match=r"a \.dta file cannot hold a value of this table"):
         exported(home, tmp_path, ".dta", pa.table({"x": [float("inf")]}))
     assert [one.name for one in tmp_path.iterdir()] == ["home"]
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ([2**53], "cannot hold all digits"),
+        ([-(2**60), None], "cannot hold all digits"),
+        ([Decimal(2**53)], "cannot hold all digits"),
+        ([2**53 - 1], None),
+        ([datetime.date(1, 1, 1), datetime.date(9999, 12, 31)], None),
+        ([datetime.datetime(1000, 1, 1), datetime.datetime(9999, 12, 31)], None),
+    ],
+)
+def test_statistics_programs_get_numbers_and_days_whole_or_not_at_all(
+    home: Home, tmp_path: Path, ending: str, values: list[Any], sentence: str | None
+) -> None:
+    """Whole numbers beyond 2 ** 53 lost digits without a word."""
+    if sentence is not None:
+        with pytest.raises(InputError, match=sentence):
+            exported(home, tmp_path, ending, pa.table({"x": values}))
+        return
+    _, *rows = rows_of(exported(home, tmp_path, ending, pa.table({"x": values})))
+    assert [row[0] for row in rows] == values
 
 
 def test_more_rows_than_a_workbook_has_are_told(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
