@@ -77,8 +77,9 @@ bench-aim: .venv/dev ## Our synthetic table of Adult beside AIM's (fetches packa
 bench-attacks: .venv/runtime ## What attacks find in several releases of Adult
 	$(BIN)/python -m benchmarks.attacks
 
-bench-over-time: .venv/runtime ## Twenty-four monthly releases of a changing population, four ways
+bench-over-time: .venv/runtime ## Twenty-four monthly releases of a changing population, four ways, and what demands tell over time
 	$(BIN)/python -m benchmarks.over_time
+	$(BIN)/python -m benchmarks.merged_over_time
 
 bench-utility: .venv/runtime ## What releases of eight tables are worth at eight values of k (fetches packages from PyPI)
 	$(BIN)/python -m benchmarks.utility --processes 2

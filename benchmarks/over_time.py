@@ -74,7 +74,7 @@ class Strategy:
         minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))))
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
         found = group_sequentially(
-            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None)),
+            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None), self._former_class(history)),
             self.routing,
             minimum_size,
             demands,
@@ -86,6 +86,13 @@ class Strategy:
         new[present] = found.grouping.class_of_cell[cell]
         self.classes.append(new)
         return found
+
+    def _former_class(self, history: IntArray) -> IntArray:
+        """The class of each cohort in the last release, by its number; `history` has that of each person."""
+        former = np.full(int(history.max(initial=0)) + 1, ABSENT)
+        if self.classes:
+            former[history] = self.classes[-1]
+        return former
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

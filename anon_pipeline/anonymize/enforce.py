@@ -18,6 +18,8 @@ the private key (chance.py), so that no outcome is ruled out:
 A class that is left out failed, and now it would hold. So some classes that hold are left out at random, too, of those
 that are dear to merge; which these are, no sensitive value decides.
 
+Where releases follow each other, a union of people who were one class of the former release mostly stays again.
+
 Only few such random factors multiply on the way to a class. To merge each failing class with its nearest neighbour,
 and to repeat that, would lose less information; but a class of many such merges comes out under a single assignment of
 values.
@@ -61,6 +63,10 @@ LARGEST, STAYS_LARGE = 64, 0.04
 WHOLE, STAYS_WHOLE = 0.15, 0.3
 #: Share of the unions that are not cut between their former classes: they are only cut through these classes.
 PASSED = 0.3
+#: The chance that people who were one class of the former release are one again, although they could be apart: that
+#: their union stays where a part would fail if one person had another value, and that a class is not cut. A union that
+#: has to stay does so in every release. If those that stay by chance did not, the two would soon be told apart.
+AGAIN = 0.98
 
 
 @dataclass(eq=False)
@@ -72,11 +78,13 @@ class Work:
     people : what the demands look at, per cell
     group : class of each cell, -1 where its people are suppressed, shape (C,)
     chance : random decisions under the key, for the people of the cells
+    former : see `Prepared`
     """
 
     people: ClassStatistics
     group: IntArray
     chance: Chance
+    former: IntArray | None = None
 
     @property
     def classes(self) -> int:
@@ -109,6 +117,7 @@ class Prepared:
     union_chances : see `union_chances`
     features, codes, holds, least : see `Cutter`
     rounds : for each round of cuts the places of the cells, and the share of unions that is not cut in it
+    former : the class of each cell in the former release, -1 for none or several, shape (C,); None without a release
     """
 
     people: ClassStatistics
@@ -120,6 +129,7 @@ class Prepared:
     holds: Holds
     least: int
     rounds: list[tuple[npt.NDArray[np.float32], float]]
+    former: IntArray | None = None
 
     def under(self, chance: Chance) -> IntArray:
         """The class of each cell, -1 where its people are left out.
@@ -130,7 +140,7 @@ class Prepared:
         ----------
         chance : random decisions under the private key, for the people of the cells
         """
-        work = Work(self.people, self.group, chance)
+        work = Work(self.people, self.group, chance, self.former)
         united, whole = descend(work, self.rungs, self.union_chances)
         for places, passed in self.rounds:
             cutter = Cutter(self.features, self.codes, places, chance, self.holds, self.least)
@@ -148,6 +158,7 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     recount: Recount | None = None,
     least: int = 1,
     mixing: Mixing | None = None,
+    former: IntArray | None = None,
 ) -> Prepared:
     """Everything that does not depend on the key.
 
@@ -163,6 +174,7 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
         classes merge; with it nothing is cut, since such counts cannot be taken apart
     least : no class is cut into one with fewer people, since it could not hold
     mixing : the sensitive values expected from the guidance; None where classes are paired by nearness alone
+    former : see `Prepared`
     """
     group = class_of_cell
     with one_thread():  # the matrix products of neighbouring blocks are small: several threads wait for each other
@@ -171,7 +183,8 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     if recount is None:
         points = rounded(outputs)
         rounds = [(means(points, group, people.sizes), PASSED), (points, 0.0)]
-    return Prepared(people, group, rungs, union_chances(rungs), features, cells.codes, holds, least, rounds)
+    chances = union_chances(rungs, former)
+    return Prepared(people, group, rungs, chances, features, cells.codes, holds, least, rounds, former)
 
 
 def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:
@@ -189,8 +202,8 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     return np.where(can, np.where(held, np.where(classes <= LARGEST, by_chance, large), 0.0), 1.0)
 
 
-def union_chances(rungs: list[Rung]) -> list[UnionChances]:
-    """How likely unions are to stay, rung by rung from the top down."""
+def union_chances(rungs: list[Rung], former: IntArray | None = None) -> list[UnionChances]:
+    """How likely unions are to stay, rung by rung from the top down; for `former` see `Prepared`."""
     chances = []
     for upper, rung in zip(rungs[:0:-1], rungs[-2::-1], strict=True):
         unions = len(upper.holds)
@@ -199,6 +212,9 @@ def union_chances(rungs: list[Rung]) -> list[UnionChances]:
         several = np.bincount(rung.above, minlength=unions) > 1
         stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly)
         whole = share_whole(can, all_of(rung.nearly, rung.above, unions))
+        if former is not None:
+            again = can & upper.holds & several & nearly & (former_classes(former, upper.group, unions) >= 0)
+            stays[again] = whole[again] = AGAIN
         chances.append(UnionChances(stays, whole))
     return chances
 
@@ -241,6 +257,22 @@ def share_whole(can: BoolArray, nearly: BoolArray) -> FloatArray:
     A union that had to stay can seldom be cut.
     """
     return np.where(can & nearly, STAYS_WHOLE, WHOLE)
+
+
+def former_classes(former: IntArray, group: IntArray, classes: int) -> IntArray:
+    """The class of the former release in which all cells of each class were, -1 where there is none, shape (J,).
+
+    Parameters
+    ----------
+    former : the class of each cell in the former release, -1 for none or several, shape (C,)
+    group : the class of each cell, -1 where its people are left out, shape (C,)
+    classes : the number of classes, J
+    """
+    kept = group >= 0
+    least, most = np.full(classes, np.iinfo(np.int64).max), np.full(classes, -1)
+    np.minimum.at(least, group[kept], former[kept])
+    np.maximum.at(most, group[kept], former[kept])
+    return np.where(least == most, least, -1)
 
 
 def _number(number: IntArray, group: IntArray, chosen: BoolArray, start: int) -> None:
@@ -339,7 +371,11 @@ def split(
         cells = cells[np.argsort(work.group[cells], kind="stable")]
         starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))
         numbers = np.add.reduceat(work.chance.members[cells], starts)
-        left = is_left(work.chance, numbers, whole[work.group[cells[starts]]], passed)
+        share = whole[work.group[cells[starts]]]
+        if work.former is not None:
+            of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
+            share = np.where(former_classes(work.former[cells], of, len(starts)) >= 0, AGAIN, share)
+        left = is_left(work.chance, numbers, share, passed)
         cells = cells[~np.repeat(left, np.diff(starts, append=len(cells)))]
         if not len(cells):
             break

@@ -88,9 +88,12 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
     """The classes under sequential publication: from the tree of the last release, or from a new one."""
     spec, asked = run.spec, _asked(run.spec)
     former: list[str] = followed.facts["former"]
+    window = release_history.window(run.home, spec)
+    if [member.version for member in window.members] != former:
+        raise InputError("another release was published since the people were followed; run followed_people again")
     routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
     sequential = group_sequentially(
-        PeopleByCohort(cells, people),
+        PeopleByCohort(cells, people, window.newest_classes()),
         routing,
         MinimumCohortSize(_k(spec), spec.fitted_k),
         Demands(

@@ -86,6 +86,15 @@ class Window:
         history = histories([member.classes_of(everybody) for member in self.members], len(everybody))
         return history[: len(people)], np.bincount(history[len(people) :], minlength=int(history.max(initial=0)) + 1)
 
+    def newest_classes(self) -> IntArray:
+        """The class of each cohort in the newest release, `ABSENT` for none, by the cohort's number, (cohorts,)."""
+        people = np.unique(np.concatenate([member.person for member in self.members] or [np.empty(0, np.int64)]))
+        history, gone = self.histories(people)
+        classes = np.full(len(gone), ABSENT)
+        if self.members:
+            classes[history] = self.members[-1].classes_of(people)
+        return classes
+
 
 def key(home: Home, dataset: str) -> bytes:
     """The key with which identifiers are hashed; made where there is none."""

@@ -131,10 +131,17 @@ class PeopleByCohort:
     cells : distinct tuples of quasi-identifiers and, as the last column, cohort; a cohort's value is its number, or
         `WITHHELD`
     people : the sensitive columns, counted per cell
+    former_class : of each cohort in the newest former release, -1 for none; by the number of the cohort, (cohorts,)
     """
 
     cells: Cells
     people: ClassStatistics
+    former_class: IntArray
+
+    def numbers(self) -> IntArray:
+        """The cohort of each cell, 0 for newcomers, `WITHHELD` for people who are withheld, shape (C,)."""
+        numbers: IntArray = np.r_[0, self.cells.domains[-1].values.astype(np.int64)][self.cells.codes[:, -1]]
+        return numbers
 
 
 def group_sequentially(
@@ -163,8 +170,8 @@ def group_sequentially(
     InputError
         If nobody can be released.
     """
-    cells, people = cohorts.cells, cohorts.people
-    history = np.r_[0, cells.domains[-1].values.astype(np.int64)][cells.codes[:, -1]]
+    cells = cohorts.cells
+    history = cohorts.numbers()
     staying = np.flatnonzero(history != WITHHELD)
     if not len(staying):
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
@@ -185,7 +192,7 @@ def group_sequentially(
     losses = [1 - (1 - loss) * share for loss in losses]
     if not (node != NOT_RELEASED).any():
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
-    class_of_cell = _meeting_demands(cells, node, outputs, people, demands, key)
+    class_of_cell = _meeting_demands(cohorts, node, outputs, demands, key)
     number = int(class_of_cell.max()) + 1
     grouped = _without(cells)
     summaries = recode.summarize(grouped, class_of_cell, number, minimum_size.k, demands.grids)
@@ -239,10 +246,19 @@ def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) ->
     return max(0.0, 1.0 - between / total)
 
 
+def _former_of_atoms(cohorts: PeopleByCohort, atom: IntArray) -> IntArray:
+    """Of each atom the class in which all of its people were who are in the newest former release, -1 for no such."""
+    number = cohorts.numbers()
+    former = np.where(number > 0, cohorts.former_class[np.maximum(number, 0)], NO_CLASS)
+    known = (atom >= 0) & (former >= 0)
+    return enforce.former_classes(former[known], atom[known], int(atom.max()) + 1)
+
+
 def _meeting_demands(
-    cells: Cells, node: IntArray, outputs: npt.NDArray[np.float64], people: ClassStatistics, demands: Demands, key: Key
+    cohorts: PeopleByCohort, node: IntArray, outputs: npt.NDArray[np.float64], demands: Demands, key: Key
 ) -> IntArray:
     """The class of each cell after classes that fail a demand were merged as wholes, so that no cohort is split."""
+    cells, people = cohorts.cells, cohorts.people
     present = node != NOT_RELEASED
     _, place_of_present = np.unique(node[present], return_inverse=True)
     placed = np.full(len(node), NO_CLASS, dtype=np.int64)
@@ -258,7 +274,9 @@ def _meeting_demands(
     kept, atom = together, np.arange(number)
     if suppressible := int(demands.suppression * cells.n):
         kept, atom = enforce.leave_out(together, atom, mean, demands.hold, suppressible, chance)
-    class_of_atom = enforce.prepare(atoms, (axis,), atom, mean, kept, demands.hold).under(chance)
+    former = _former_of_atoms(cohorts, placed)
+    prepared = enforce.prepare(atoms, (axis,), atom, mean, kept, demands.hold, former=former)
+    class_of_atom = prepared.under(chance)
     reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:

@@ -4,19 +4,24 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.sequential_publication import published_intersection
+from anon_pipeline.pipeline.sequential_publication import group, published_intersection
 from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.pipeline.step import Run
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness, ledger
 from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.tables import Cells
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 
 pytestmark = pytest.mark.slow
@@ -126,6 +131,14 @@ def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Pa
     ended = place.run()
     assert ended.exit_code == 0 and "stands already" in ended.said
     assert len(ledger.read(place.home)) == 3
+
+
+def test_people_who_were_followed_before_the_newest_release_are_not_grouped(three_months: Place) -> None:
+    spec = ReleaseSpec.load(three_months.dataset)
+    followed = Stages(three_months.home, spec).load("followed_people")  # of the third release, which stands now
+    run = cast(Run, SimpleNamespace(spec=spec, home=three_months.home))
+    with pytest.raises(InputError, match="another release was published since the people were followed"):
+        group(run, followed, cast(Cells, None), cast(ClassStatistics, None))
 
 
 @pytest.mark.parametrize(

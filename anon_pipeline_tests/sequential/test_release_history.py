@@ -84,6 +84,18 @@ def test_cohorts_and_who_is_gone(home: Home) -> None:
     assert [one.classes_of(people).tolist() for one in window.members] == [[0, 0, 1, ABSENT], [7, 7, 7, ABSENT]]
 
 
+def test_the_newest_class_of_a_cohort_goes_by_the_number_of_the_cohort(home: Home) -> None:
+    publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    publish(home, "b" * 12, IDS.slice(1, 4), [7, 8, 8, 9])
+    window = release_history.window(home, spec())
+    for table in (IDS.slice(0, 6), pa.concat_arrays([IDS.slice(0, 3), pa.array(["a newcomer"])])):
+        people = release_history.hashed(table, window_key(home))
+        history, _ = window.histories(people)
+        newest = window.members[-1].classes_of(people)
+        assert window.newest_classes()[history].tolist() == newest.tolist()
+    assert release_history.Window((), ()).newest_classes().tolist() == [ABSENT]
+
+
 def window_key(home: Home) -> bytes:
     return release_history.key(home, "people")
 

@@ -83,7 +83,7 @@ class Releases:
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
         found = group_sequentially(
-            PeopleByCohort(cells, counted),
+            PeopleByCohort(cells, counted, self.former_class(history)),
             self.routing,
             MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k))),
             Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
@@ -98,6 +98,13 @@ class Releases:
         shown = recoded_table(found.grouping.summaries, "range").to_pandas().iloc[new[present][inside]]
         self.published.append(shown.assign(record=present[inside], ill=people["ill"].to_numpy()[inside]))
         return found
+
+    def former_class(self, history: np.ndarray) -> np.ndarray:
+        """The class of each cohort in the newest release, by the number of the cohort."""
+        former = np.full(int(history.max(initial=0)) + 1, ABSENT)
+        if self.classes:
+            former[history] = self.classes[-1]
+        return former
 
 
 def candidates(published: list[pd.DataFrame], everyone: bool = False) -> Counter[tuple[object, ...]]:
