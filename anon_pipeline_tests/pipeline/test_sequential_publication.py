@@ -4,24 +4,22 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.sequential_publication import group, published_intersection
+from anon_pipeline.pipeline.sequential_publication import NEWEST, published_intersection
 from anon_pipeline.pipeline.stages import Stages
-from anon_pipeline.pipeline.step import Run
-from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness, ledger
+from anon_pipeline.release.publish import DATA
+from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline.tables import Cells
+from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 
 pytestmark = pytest.mark.slow
@@ -133,12 +131,20 @@ def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Pa
     assert len(ledger.read(place.home)) == 3
 
 
-def test_people_who_were_followed_before_the_newest_release_are_not_grouped(three_months: Place) -> None:
-    spec = ReleaseSpec.load(three_months.dataset)
-    followed = Stages(three_months.home, spec).load("followed_people")  # of the third release, which stands now
-    run = cast(Run, SimpleNamespace(spec=spec, home=three_months.home))
-    with pytest.raises(InputError, match="another release was published since the people were followed"):
-        group(run, followed, cast(Cells, None), cast(ClassStatistics, None))
+def test_groups_that_were_one_class_are_known_to_have_been(three_months: Place) -> None:
+    """Which class of the release before each cohort comes from, beside the people of the newest release."""
+    stages = Stages(three_months.home, ReleaseSpec.load(three_months.dataset))
+    followed = stages.load("followed_people")
+    newest = np.load(followed.folder / NEWEST, allow_pickle=False)
+    second = manifests(three_months)[1]
+    assert followed.facts["former"][-1] == second["version"]
+    history = pq.read_table(followed.folder / DATA)[HISTORY].to_numpy()
+    assert len(newest) > history.max() and newest[0] == ABSENT
+    members = release_history.read(
+        three_months.home.private_folder("people", "memberships") / second["version"] / release_history.MEMBERS
+    )
+    assert set(newest[newest != ABSENT]) == set(members.class_)
+    assert len(set(newest[history[history > 0]])) > 10
 
 
 @pytest.mark.parametrize(

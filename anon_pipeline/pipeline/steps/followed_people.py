@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from anon_pipeline.pipeline.sequential_publication import cohorts_of, with_company
+import numpy as np
+
+from anon_pipeline.pipeline.sequential_publication import NEWEST, cohorts_of, with_company
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
@@ -14,7 +16,7 @@ from anon_pipeline.tables import HISTORY
 
 
 def follow(run: Run, folder: Path, people: Stage) -> StepResult:
-    """Write the people with a column for their cohort."""
+    """Write the people with a column for their cohort, and which class of the newest release each cohort comes from."""
     spec, engine = run.spec, run.engine
     window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
     cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
@@ -32,6 +34,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
         folder / DATA,
     )
+    np.save(folder / NEWEST, window.newest_classes())
     log.info(
         "%s: beside %s former releases %s people are new, and %s have gone",
         spec.dataset,
