@@ -38,6 +38,7 @@ SHARING_SPARK = {
     "differential_privacy/test_queries.py",
     "engine/test_records.py",
     "engine/test_spark.py",
+    "engine/test_spark_refusals.py",
     "masking/test_spark.py",
     "pipeline/test_same_release.py",
 }

@@ -92,7 +92,7 @@ ROOMS = {
     "masking": Room(("masking/*.py",), ("masking",)),
     "attack": Room(("attack/*.py",), ("attack",)),
     # This needs a Java process for each mutant, so it is tried only on request.
-    "spark": Room(("engine/spark*.py",), ("engine/test_spark.py",), ""),
+    "spark": Room(("engine/spark*.py",), ("engine/test_spark.py", "engine/test_spark_refusals.py"), ""),
 }
 
 #: Loaded once before mutants are forked off, where the room's tests load them; a mutant imports the package anew.
