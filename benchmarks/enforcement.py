@@ -1,42 +1,43 @@
 """The cost of a demand besides k = 10 on whole Adult: merging, merging and splitting, suppressing, and all together.
 
-Run: python -m benchmarks.enforcement
+Run: python -m benchmarks.enforcement [--people 48842]
 The demand is two distinct incomes in every class. Guidance is the out-of-fold probability of gradient boosting.
 """
 
 from __future__ import annotations
 
+import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.model_selection import cross_val_predict
 
-from anon_pipeline.anonymize import classes, encoding, enforce, refinement, tree
+from anon_pipeline.anonymize import classes, encoding, refinement, tree
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
+from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.spec import ReleaseSpec
 
 SPEC = ReleaseSpec.load(Path(__file__).parents[1] / "data/adult")
 DEMANDS = [KAnonymity(k=10), LDiversity(column="income", l=2, kind="distinct")]
 
 
-def holds(statistics: ClassStatistics) -> npt.NDArray[np.bool_]:
-    held: npt.NDArray[np.bool_] = np.logical_and.reduce([demand.holds(statistics) for demand in DEMANDS])
-    return held
-
-
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, help="so many of Adult, drawn with seed 0; all where absent")
+    asked = parser.parse_args(arguments)
     people = pd.read_parquet(SPEC.source_path).replace("?", None)
+    if asked.people is not None:
+        people = people.sample(asked.people, random_state=0).reset_index(drop=True)
     features = people[SPEC.features].apply(lambda c: c.astype("category") if c.dtype == object else c)
     model = HistGradientBoostingClassifier(categorical_features="from_dtype", random_state=0)
     guidance = cross_val_predict(model, features, people["income"], cv=5, method="predict_proba")[:, 1:]
@@ -59,34 +60,25 @@ def main() -> None:
         print(f"{name:34} {number:>8,} {suppressed:>10,} {lost:>17.4f} {seconds:>6.1f}", flush=True)
 
     leaf = fitted.apply(cells.codes)
-    chance, none = Chance.of(Key(bytes(32)), cells), Chance.none(cells)
-
-    def enforced(limit: float, before: IntArray, chance: Chance) -> IntArray:
-        prepared = enforce.prepare(
-            cells, fitted.features, before, outputs, counted, holds, int(limit * cells.n), least=10
-        )
-        return prepared.under(chance)
-
-    def merged() -> IntArray:
-        prepared = enforce.prepare(cells, fitted.features, leaf, outputs, counted, holds, recount=lambda same, *_: same)
-        return prepared.under(none)
+    refined = refinement.refine(cells, leaf, 10, 1.0)
+    none, key = Chance.none(cells), Key(bytes(32))
+    of_tree = Repair(cells, fitted.features, leaf, outputs, counted, DEMANDS)
+    of_refined = replace(of_tree, class_of_cell=refined)
+    uncut = replace(of_tree, recount=lambda merged, *_: merged)  # where people are counted anew, nothing is cut
 
     def suppressed() -> IntArray:
-        keep = holds(counted.merge(leaf, fitted.leaves))
+        keep = of_tree.holds(counted.merge(leaf, fitted.leaves))
         number = np.where(keep, np.cumsum(keep) - 1, -1)
         return number[leaf]
 
-    def refined() -> IntArray:
-        return refinement.refine(cells, leaf, 10, 1.0)
-
     row("no demand beyond k", lambda: leaf)
-    row("no demand beyond k, refined", refined)
+    row("no demand beyond k, refined", lambda: refinement.refine(cells, leaf, 10, 1.0))
     row("suppress every class that fails", suppressed)
-    row("merge only", merged)
-    row("merge and split again", lambda: enforced(0, leaf, none))
-    row("refine, merge and split", lambda: enforced(0, refined(), none))
-    row("the same under a key (the default)", lambda: enforced(0, refined(), chance))
-    row("the same, suppress up to 1 %", lambda: enforced(0.01, refined(), chance))
+    row("merge only", lambda: uncut.prepared().under(none))
+    row("merge and split again", lambda: of_tree.prepared().under(none))
+    row("refine, merge and split", lambda: of_refined.prepared().under(none))
+    row("the same under a key (the default)", lambda: of_refined.repaired(key))
+    row("the same, suppress up to 1 %", lambda: replace(of_refined, suppressible=cells.n // 100).repaired(key))
 
 
 if __name__ == "__main__":

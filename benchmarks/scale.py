@@ -4,8 +4,9 @@
 
 The people and the steps are those of `benchmarks.large`. Spark's own event log says what its tasks needed; the driver
 is measured from outside. Between the two sizes everything is taken to grow with the people; what is left over at none
-is the fixed part. Only the fit grows with the cells, of which there are never more than `grouping.cells` allows: on
-paper it has as many. The larger clusters are on paper: nobody has run them.
+is the fixed part. Only the fit grows with the cells. On paper there are `grouping.refine` of them, with which it takes
+longest: up to that number classes are refined, and the tree alone takes less even with `grouping.cells`, the most that
+there can be. The larger clusters are on paper: nobody has run them.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def observed(table: Path, folder: Path, spread: float) -> tuple[Any, dict[str, A
     """The steps of one release on Spark, a summary of the release, and the peak memory of the JVM in GB."""
     from pyspark import SparkContext
 
-    watch, found = release("spark", table, folder, "4GB", spread)
+    watch, found = release("spark", table, folder, "4GB", spread, None)
     status = Path(f"/proc/{SparkContext._gateway.proc.pid}/status").read_text()
     SparkContext._active_spark_context.stop()  # this ends the event log
     return watch, found, int(status.split("VmHWM:")[1].split()[0]) / 2**20
@@ -135,7 +136,7 @@ def main() -> None:
     print(f"\nThe driver with {Grouping().cells:,} cells: {peaks[1] + each * (Grouping().cells - cells[1]):.1f} GB")
     for people, cores in zip(options.people, options.cores, strict=True):
         needs = {name: small[name].less(one, fewer) + one.times(people) for name, one in per_person.items()}
-        needs[FIT] = large[FIT].times(Grouping().cells / runs[1][1]["cells"])
+        needs[FIT] = large[FIT].times(Grouping().refine / runs[1][1]["cells"])
         show(f"On paper: {people:,.0f} people on {cores} cores", needs)
         whole = sum(needs.values(), Need())
         side_by_side, alone = whole.tasks / cores / 60, whole.driver / 60

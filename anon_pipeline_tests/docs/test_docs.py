@@ -310,8 +310,11 @@ def test_names_in_the_text_are_those_of_the_code() -> None:
     for variable in set(re.findall(r"\bANON_PIPELINE_\w+", text)):
         assert f'"{variable}"' in code, variable
     assert set(re.findall(r'"(ANON_PIPELINE_\w+)"', code)) <= set(re.findall(r"\bANON_PIPELINE_\w+", text))
-    for target in set(re.findall(r"`make ([a-z]+)`", text)):
+    for target in set(re.findall(r"`make ([a-z-]+)", text)):
         assert re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE), target
+    for module in set(re.findall(r"python -m ([a-z_.]+)", text)) - {"pip"}:
+        place = ROOT / module.replace(".", "/")
+        assert place.with_suffix(".py").is_file() or (place / "__main__.py").is_file(), module
     steward = (ROOT / "docs/steward.md").read_text()
     assert [name for name in PRIVACY_MODELS if f"`{name}: {{" not in steward and f"{name}: {{" not in steward] == []
     template = (ROOT / "anon_pipeline/report/release_report.html").read_text()

@@ -66,7 +66,7 @@ TOOLS = (
     Tool(
         OURS,
         "ours.py",
-        ("1", "50000"),
+        ("1",),
         learned="released",
         note="`AnonymizerTree(k)`, default settings, guidance: probabilities",
     ),
@@ -75,7 +75,7 @@ TOOLS = (
         "ours.py",
         ("1", "0"),
         learned="released",
-        note="`AnonymizerTree(k, refine=0)`, the same guidance; what the default is above 50,000 cells",
+        note="`AnonymizerTree(k, refine=0)`, the same guidance",
     ),
     Tool(
         "ours, spread 0",

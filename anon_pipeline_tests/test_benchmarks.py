@@ -1,0 +1,69 @@
+"""The benchmarks follow the code that they measure: small versions of them run to their end.
+
+They are given few people, and what they print is not judged.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from unittest.mock import create_autospec
+
+import pandas as pd
+import pytest
+
+from anon_pipeline_tests.skips import require_spark
+from benchmarks import large, scale
+from benchmarks.peers.data import ADULT, GUIDANCE, QUASI_IDENTIFIERS, TARGET
+from benchmarks.peers.environments import TOOLS, Tool
+from benchmarks.peers.runner import run
+
+ROOT = Path(__file__).parents[1]
+SMALL = {
+    "demand": ("--people", "2000"),
+    "enforcement": ("--people", "1500"),
+    "large": ("--rows", "3000", "--spread", "1"),
+    "masking": ("--rows", "3000"),
+}
+OURS = [tool for tool in TOOLS if tool.environment is None]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SMALL)
+def test_a_small_benchmark_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", f"benchmarks.{name}", *SMALL[name]],
+        cwd=ROOT,
+        env=os.environ | {"TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert "|" in ended.stdout or "cpu s" in ended.stdout
+
+
+class _Asked(Exception):
+    """Ends a benchmark where it asks for a release."""
+
+
+def test_the_benchmark_of_spark_asks_for_a_release_as_there_is_one(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    require_spark()
+    monkeypatch.setattr(scale, "release", create_autospec(large.release, side_effect=_Asked))
+    with pytest.raises(_Asked):
+        scale.observed(tmp_path / "people.parquet", tmp_path, 1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tool", OURS, ids=lambda tool: tool.name)
+def test_our_adapters_group_people(tool: Tool, tmp_path: Path) -> None:
+    people = pd.read_parquet(ADULT).sample(800, random_state=0).reset_index(drop=True)
+    people[GUIDANCE] = people["education_num"] / 16
+    people[[*QUASI_IDENTIFIERS, TARGET, GUIDANCE]].to_parquet(tmp_path / "people.parquet", index=False)
+    cost = run(tool, 10, tmp_path, 60.0, 16 * 2**30)
+    assert cost.cpu > 0
+    classes = pd.read_parquet(tmp_path / "released.parquet")["#class"].value_counts()
+    assert classes.min() >= 10
