@@ -1,7 +1,7 @@
 """A schema of a PostgreSQL server: the tables of the current release, swapped in within one transaction.
 
-Beside them, the table `<dataset>_releases` names the current release: version, hashes and manifest. No message of the
-server is repeated, since it may quote a row or the connection.
+Beside them, the table `<dataset>_releases` has the version, the hashes and the manifest of each release that was put
+there, and says which one is current. No message of the server is repeated, since it may quote a row or the connection.
 """
 
 from __future__ import annotations

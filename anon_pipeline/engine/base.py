@@ -270,12 +270,12 @@ class Engine(Protocol):
         """Group any table by its quasi-identifiers, as they are written in it."""
 
     def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
-        """A table of groups, a row per group without its values; beside it the same figures counted from the people.
+        """A row per group without its values: the figures that the table shows, and the same counted from the people.
 
         Columns: `alike` (a number that groups of the same known values share), `times` (rows of the table that show
-        the group), `people` (shown), `counted`, and for the i-th mean
-        `mean<i>` (shown), `known<i>`, `sum<i>`, `size<i>` (the sum of the values' sizes), `largest<i>` (that of the
-        largest). What is not shown, or without `people` not counted, is missing.
+        the group), `people` (shown), `counted` (the people themselves), and for the i-th mean `mean<i>` (shown),
+        `known<i>` (how many values are known), `sum<i>`, `size<i>` (the sum of the values' sizes) and `largest<i>` (the
+        same of the largest values). What the table does not show is missing; so is, without `people`, what is counted.
         """
 
     def content_hash(self, table: Path) -> tuple[int, str]:

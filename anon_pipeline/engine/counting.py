@@ -21,7 +21,7 @@ class CountingEngine(ABC):
 
     @abstractmethod
     def _session(self) -> AbstractContextManager[Any]:
-        """A fresh session, as `anon_pipeline.engine.relational.Session` says."""
+        """A fresh session, as `anon_pipeline.engine.session.Session` says."""
 
     @abstractmethod
     def _opened(

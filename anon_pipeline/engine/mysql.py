@@ -329,7 +329,7 @@ def _cast(column: str, kind: pa.DataType) -> tuple[pa.DataType, Callable[[list[A
 def _dates(
     column: str, kind: pa.DataType, missing: tuple[str, ...]
 ) -> tuple[pa.DataType, Callable[[list[Any]], pa.Array]]:
-    """Dates; 0000-00-00 and days of 00 are missing."""
+    """Dates; one whose month or day is 00 is missing if `missing` names it, and is refused otherwise."""
     within = pa.timestamp("us") if pa.types.is_timestamp(kind) else kind
     _, cast = _cast(column, within)
 

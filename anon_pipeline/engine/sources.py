@@ -87,8 +87,8 @@ def opened_at(  # noqa: PLR0913 (a source as its spec has it, or without one)
 ) -> Iterator[OpenSource]:
     """Open a source that lies at `path`, for which there may be no spec yet; `columns` say how values are written.
 
-    Of a server or a table with states `path` is the folder that its place is named relative to, and of objects in a
-    store it is nothing; of these two the `unread` columns need not be read.
+    For a server or a table with states, `path` is the folder to which its place is relative; for objects in a store it
+    is not used. Of objects and of tables with states, the `unread` columns are not read; of others all are.
     """
     if source.is_file or source.database is not None or source.table_format is not None:
         with (

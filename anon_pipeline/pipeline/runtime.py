@@ -60,7 +60,7 @@ class Machine(dg.Config):
 
 
 class Runtime(dg.ConfigurableResource):
-    """Where a run lives and what it counts with; tests and commands swap it through `build_definitions`."""
+    """The home of a run, its engine, and the memory and threads that it may use; see `build_definitions`."""
 
     home: str
     engine_name: str = "duckdb"

@@ -3,7 +3,7 @@
 Never removed are: released files, the ledger and the release history; queued and running runs; the newest runs of each
 job; the run of each current release; the last run of each schedule and sensor, and the runs that the sensor of a source
 reads; the runs whose results Dagster shows as the latest; the newest versions of a registered model and those with an
-alias. A dataset is skipped while one of its runs or steps is running.
+alias. While a run or a step of a dataset is running, its stored results are left alone.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Pruned:
     runs, tracked_runs : runs of Dagster and of MLflow
     results : stored results of steps that are in no graph any more, as dataset/step
     files : tracebacks, spilled files and records of alerts
-    in_use : datasets that were skipped because they are in use
+    in_use : datasets whose stored results were left alone because a run or a step of them is running
     """
 
     runs: int = 0
