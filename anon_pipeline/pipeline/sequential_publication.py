@@ -189,9 +189,9 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
 
 
 def published_intersection(overlap: Intersection, people: int) -> dict[str, Any]:
-    """The intersection as a manifest tells it: of those who left, the numbers in steps, as those who came are told.
+    """The intersection as a manifest states it: exact, but for the numbers of people who left, which are in steps.
 
-    Who left does not follow from the tables: a newcomer who is shown alike takes the place of who is gone.
+    These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left.
     """
     exact = dataclasses.asdict(overlap)
     return exact | {name: fineness.coarse(exact[name], people) for name in ("left", "left_below")}
