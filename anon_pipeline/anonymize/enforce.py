@@ -187,7 +187,9 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     return Prepared(people, group, rungs, chances, features, cells.codes, holds, least, rounds, former)
 
 
-def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray) -> FloatArray:
+def chance_to_stay(
+    can: BoolArray, held: BoolArray, classes: IntArray, nearly: BoolArray, together: BoolArray
+) -> FloatArray:
     """How likely unions are to stay as they are, shape (u,).
 
     Parameters
@@ -196,10 +198,12 @@ def chance_to_stay(can: BoolArray, held: BoolArray, classes: IntArray, nearly: B
     held : whether the union holds
     classes : how many classes the union has
     nearly : whether a part of the union nearly fails
+    together : whether the people of the union were one class of the former release
     """
     by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
     large = np.where(nearly, STAYS_LARGE, 0.0)
-    return np.where(can, np.where(held, np.where(classes <= LARGEST, by_chance, large), 0.0), 1.0)
+    by_chance = np.where(together & nearly, AGAIN, np.where(classes <= LARGEST, by_chance, large))
+    return np.where(can, np.where(held, by_chance, 0.0), 1.0)
 
 
 def union_chances(rungs: list[Rung], former: IntArray | None = None) -> list[UnionChances]:
@@ -210,11 +214,9 @@ def union_chances(rungs: list[Rung], former: IntArray | None = None) -> list[Uni
         can = all_of(rung.parted, rung.above, unions)
         nearly = ~all_of(~rung.nearly, rung.above, unions)
         several = np.bincount(rung.above, minlength=unions) > 1
-        stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly)
+        together = were_together(former, upper.group, unions)
+        stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly, together)
         whole = share_whole(can, all_of(rung.nearly, rung.above, unions))
-        if former is not None:
-            again = can & upper.holds & several & nearly & (former_classes(former, upper.group, unions) >= 0)
-            stays[again] = whole[again] = AGAIN
         chances.append(UnionChances(stays, whole))
     return chances
 
@@ -257,6 +259,14 @@ def share_whole(can: BoolArray, nearly: BoolArray) -> FloatArray:
     A union that had to stay can seldom be cut.
     """
     return np.where(can & nearly, STAYS_WHOLE, WHOLE)
+
+
+def were_together(former: IntArray | None, group: IntArray, classes: int) -> BoolArray:
+    """Which classes have only people who were one class of the former release, shape (J,); see `former_classes`."""
+    if former is None:
+        return np.zeros(classes, dtype=bool)
+    together: BoolArray = former_classes(former, group, classes) >= 0
+    return together
 
 
 def former_classes(former: IntArray, group: IntArray, classes: int) -> IntArray:
@@ -374,7 +384,7 @@ def split(
         share = whole[work.group[cells[starts]]]
         if work.former is not None:
             of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
-            share = np.where(former_classes(work.former[cells], of, len(starts)) >= 0, AGAIN, share)
+            share = np.where(were_together(work.former[cells], of, len(starts)), AGAIN, share)
         left = is_left(work.chance, numbers, share, passed)
         cells = cells[~np.repeat(left, np.diff(starts, append=len(cells)))]
         if not len(cells):

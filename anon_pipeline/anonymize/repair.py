@@ -37,6 +37,7 @@ class Repair:
     suppressible : how many people may be left out
     recount : counts the people of a population anew, where a demand is about them (see `enforce`)
     mixes : whether classes may also be paired by the sensitive values that the guidance lets expect
+    former : the class of each cell in the former release, -1 for none or several, shape (C,); None without a release
     """
 
     cells: Cells
@@ -48,6 +49,7 @@ class Repair:
     suppressible: int = 0
     recount: Recount | None = None
     mixes: bool = True
+    former: IntArray | None = None
 
     def holds(self, statistics: ClassStatistics) -> BoolArray:
         """Which classes meet every demand, shape (J,)."""
@@ -81,7 +83,16 @@ class Repair:
 
     def _prepared(self, people: ClassStatistics, group: IntArray, mixing: Mixing | None) -> enforce.Prepared:
         return enforce.prepare(
-            self.cells, self.features, group, self.outputs, people, self.holds, self.recount, self.least, mixing
+            self.cells,
+            self.features,
+            group,
+            self.outputs,
+            people,
+            self.holds,
+            self.recount,
+            self.least,
+            mixing,
+            self.former,
         )
 
     def refuse_what_fails(self, class_of_cell: IntArray) -> None:

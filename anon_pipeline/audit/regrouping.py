@@ -137,10 +137,10 @@ class Unions:
         self.classes[kept] = np.unique(repair.class_of_cell[kept], return_inverse=True)[1]
         self.people = repair.people.without(~kept)
         self.chance = repair.chance(key)
-        work = enforce.Work(self.people, self.classes.copy(), self.chance)
+        work = enforce.Work(self.people, self.classes.copy(), self.chance, repair.former)
         self.mixing = repair.mixing()
         self.rungs = ladder(self.people, self.classes, repair.outputs, repair.holds, repair.recount, self.mixing)
-        enforce.descend(work, self.rungs, enforce.union_chances(self.rungs))
+        enforce.descend(work, self.rungs, enforce.union_chances(self.rungs, repair.former))
         self.union = work.group
         points = rounded(repair.outputs)
         self.places = (enforce.means(points, self.classes, self.people.sizes), points)
@@ -209,6 +209,7 @@ class Union:
         repair = table.repair
         self._inside, self._holds, self._levels, self._here = inside, repair.holds, levels, here
         self._mixing = table.mixing
+        self._former = None if repair.former is None else repair.former[inside]
         self._classes = np.array([int(levels[0].max()) + 1])
         self._people = table.people.some(inside)
         self._chance = Chance(table.chance.key, table.chance.members[inside])
@@ -258,11 +259,14 @@ class Union:
     def likelihood(self, people: ClassStatistics) -> float:
         """The probability that the union of these people stays and is cut as it was; 0 where that is impossible."""
         can, nearly, held = self._parts(people)
-        stays = enforce.chance_to_stay(np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]))
+        together = self._were_together(np.arange(len(self._inside)))
+        stays = enforce.chance_to_stay(
+            np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]), np.array([together])
+        )
         likelihood = float(stays[0])
         whole = float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0])
         for step in self._path:
-            share = whole if len(step.cells) == len(people.sizes) else enforce.WHOLE
+            share = self._share_whole(step.cells, whole)
             chance = 1.0
             for cutter, passed, cut in step.stages:
                 ways = cutter.ways(people, step.cells)
@@ -270,6 +274,17 @@ class Union:
             cut = any(stage[2] for stage in step.stages)
             likelihood *= (1 - share) * chance if cut else share + (1 - share) * chance
         return likelihood
+
+    def _share_whole(self, cells: IntArray, whole: float) -> float:
+        """The chance that a class within the union is not cut, where that of the union is `whole`."""
+        if self._were_together(cells):
+            return enforce.AGAIN
+        return whole if len(cells) == len(self._inside) else enforce.WHOLE
+
+    def _were_together(self, cells: IntArray) -> bool:
+        """Whether the people of some cells of the union were one class of the former release."""
+        former = None if self._former is None else self._former[cells]
+        return bool(enforce.were_together(former, np.zeros(len(cells), dtype=np.int64), 1)[0])
 
     def _parts(self, people: ClassStatistics) -> tuple[bool, BoolArray, bool]:
         """Whether all parts of the union hold or can be split so, which nearly fail, and whether the union holds."""
@@ -292,7 +307,7 @@ class Union:
         for cutter, passed in self._cutters:
             while True:
                 numbers = self._chance.members[cells].sum(axis=0)[None]
-                share = whole if len(cells) == len(self._people.sizes) else enforce.WHOLE
+                share = self._share_whole(cells, whole)
                 left = bool(enforce.is_left(self._chance, numbers, np.array([share]), passed)[0])
                 half = None if left else next(cutter.halves(self._people, cells, np.zeros(1, dtype=np.int64)), None)
                 stages.append((cutter, passed, half is not None))

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
+from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
@@ -23,7 +24,14 @@ from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import Intersection, intersection
-from anon_pipeline.sequential.republication import Demands, PeopleByCohort, SequentialGrouping, group_sequentially
+from anon_pipeline.sequential.republication import (
+    Demands,
+    PeopleByCohort,
+    Routing,
+    SequentialGrouping,
+    group_sequentially,
+    repair_of_release,
+)
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import Cells
 
@@ -88,26 +96,29 @@ def with_company(cohorts: Cohorts, run: Run, window: release_history.Window) -> 
 
 def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
     """The classes under sequential publication: from the tree of the last release, or from a new one."""
-    spec, asked = run.spec, _asked(run.spec)
+    spec = run.spec
     former: list[str] = followed.facts["former"]
-    routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
     sequential = group_sequentially(
-        PeopleByCohort(cells, people, np.load(followed.folder / NEWEST, allow_pickle=False)),
-        routing,
+        _people_by_cohort(followed, cells, people),
+        release_history.routing(run.home, spec.dataset, former[-1]) if former else None,
         MinimumCohortSize(_k(spec), spec.fitted_k),
-        Demands(
-            cast(tuple[PrivacyModel, ...], spec.privacy),
-            spec.guide.spread,
-            orders_of(spec),
-            {name: column.grid for name, column in spec.columns.items() if column.grid is not None},
-            spec.seed,
-            spec.suppression.limit,
-        ),
-        asked.refit,
+        _demands(spec),
+        _asked(spec).refit,
         run.key,
     )
     log.info("%s: %s", spec.dataset, which_tree(sequential.kept, sequential.lost, sequential.lost_otherwise))
     return sequential
+
+
+def repair_of(run: Run, followed: Stage, tree: Stage, cells: Cells, people: ClassStatistics) -> tuple[Repair, IntArray]:
+    """What was repaired for a release, and the class of each of its cells, so that an attack can group it again."""
+    return repair_of_release(
+        _people_by_cohort(followed, cells, people),
+        Routing.load(tree.folder / release_history.ROUTING),
+        MinimumCohortSize(_k(run.spec), run.spec.fitted_k),
+        _demands(run.spec),
+        Grouping.load(tree.folder, cells).class_of_cell,
+    )
 
 
 def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
@@ -195,6 +206,22 @@ def published_intersection(overlap: Intersection, people: int) -> dict[str, Any]
     """
     exact = dataclasses.asdict(overlap)
     return exact | {name: fineness.coarse(exact[name], people) for name in ("left", "left_below")}
+
+
+def _people_by_cohort(followed: Stage, cells: Cells, people: ClassStatistics) -> PeopleByCohort:
+    """The people who are followed; `cells` have their cohort as last column, and `people` are counted by them."""
+    return PeopleByCohort(cells, people, np.load(followed.folder / NEWEST, allow_pickle=False))
+
+
+def _demands(spec: ReleaseSpec) -> Demands:
+    return Demands(
+        cast(tuple[PrivacyModel, ...], spec.privacy),
+        spec.guide.spread,
+        orders_of(spec),
+        {name: column.grid for name, column in spec.columns.items() if column.grid is not None},
+        spec.seed,
+        spec.suppression.limit,
+    )
 
 
 def _k(spec: ReleaseSpec) -> int:

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy import sparse
 
 from anon_pipeline.anonymize import classes, encoding, enforce, recode, storage, tree
 from anon_pipeline.anonymize.axes import Orders, SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.arrays import BoolArray, IntArray
+from anon_pipeline.anonymize.repair import Repair
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -144,6 +146,24 @@ class PeopleByCohort:
         return numbers
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RepairOfNodes(Repair):
+    """Classes of a tree as the cells of a repair, so that they are merged as wholes and no cohort is split.
+
+    Attributes
+    ----------
+    tuples : the quasi-identifiers of the people, which are the same in every release, while their cohort is not
+    people_of_node : the tuples of each node, a 0-1 matrix of shape (nodes, C)
+    """
+
+    tuples: Cells
+    people_of_node: sparse.csr_array
+
+    def chance(self, key: Key) -> Chance:
+        """The random decisions under the key; none where no demand depends on sensitive values."""
+        return Chance(key if self.people.sensitive else None, Chance.of(key, self.tuples).joined(self.people_of_node))
+
+
 def group_sequentially(
     cohorts: PeopleByCohort,
     former: Routing | None,
@@ -175,16 +195,14 @@ def group_sequentially(
     staying = np.flatnonzero(history != WITHHELD)
     if not len(staying):
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
-    plain, cell = without_history(cells.part(staying))
-    known = criterion_outputs(plain, demands.spread, demands.seed)[cell]
-    outputs = np.zeros((len(history), known.shape[1]))
-    outputs[staying] = known
+    plain, _ = without_history(cells.part(staying))
+    outputs = _outputs(cohorts, demands)
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
     tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, minimum_size))]
     if former is not None and _kinds(former.domains) == _kinds(plain.domains):
         tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, minimum_size)))
-    losses = [_lost(known, cells.counts[staying], node[staying]) for _, node in tried]
+    losses = [_lost(outputs[staying], cells.counts[staying], node[staying]) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
     routing, node = tried[kept]
     # People who are withheld for company were drawn at random, so that of their variance about the same part is lost.
@@ -230,7 +248,7 @@ def _without(cells: Cells) -> Cells:
     return Cells(cells.domains[:-1], cells.codes[:, :-1], cells.counts, cells.guidance)
 
 
-def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) -> float:
+def _lost(outputs: FloatArray, counts: IntArray, node: IntArray) -> float:
     """The share of the criterion's variance that is lost: that within classes, and all of withheld people."""
     weight = counts / counts.sum()
     centred = outputs - np.einsum("c,co->o", weight, outputs)
@@ -246,38 +264,90 @@ def _lost(outputs: npt.NDArray[np.float64], counts: IntArray, node: IntArray) ->
     return max(0.0, 1.0 - between / total)
 
 
-def _former_of_atoms(cohorts: PeopleByCohort, atom: IntArray) -> IntArray:
-    """Of each atom the class in which all of its people were who are in the newest former release, -1 for no such."""
+def _repair_of(
+    cohorts: PeopleByCohort, node: IntArray, outputs: FloatArray, demands: Demands
+) -> tuple[RepairOfNodes, IntArray]:
+    """The classes that the tree makes, with what is demanded of them.
+
+    Parameters
+    ----------
+    node : the node at which each cell is released, or `NOT_RELEASED`, shape (C,)
+    outputs : the criterion of each cell, shape (C, o)
+
+    Returns
+    -------
+    What is to be repaired, a cell for each node with people; and the cell of each of the `cohorts`, or `NO_CLASS`.
+    """
+    cells, present = cohorts.cells, node != NOT_RELEASED
+    placed = np.full(len(node), NO_CLASS, dtype=np.int64)
+    placed[present] = np.unique(node[present], return_inverse=True)[1]
+    number = int(placed.max()) + 1
+    people_of_node = classes.members(placed, number)
+    together = cohorts.people.without(~present).pool(people_of_node)
+    repair = RepairOfNodes(
+        Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64)),
+        (SplitFeature(0, np.arange(number, dtype=np.int32)),),
+        np.arange(number),
+        (people_of_node @ (outputs * cells.counts[:, None])) / together.sizes[:, None],
+        together,
+        demands.models,
+        int(demands.suppression * cells.n),
+        mixes=False,
+        former=_former_of_nodes(cohorts, placed),
+        tuples=_without(cells),
+        people_of_node=people_of_node,
+    )
+    return repair, placed
+
+
+def repair_of_release(
+    cohorts: PeopleByCohort,
+    routing: Routing,
+    minimum_size: MinimumCohortSize,
+    demands: Demands,
+    class_of_cell: IntArray,
+) -> tuple[RepairOfNodes, IntArray]:
+    """A release ready to be grouped again: what was repaired, and the class of each of its cells, shape (nodes,).
+
+    Parameters
+    ----------
+    routing : the tree that the release was made with
+    class_of_cell : the released class of each cell of the cohorts, shape (C,)
+    """
+    cells = cohorts.cells
+    node = place(routing.tree, routing.apply(cells), cohorts.numbers(), cells.counts, minimum_size)
+    repair, placed = _repair_of(cohorts, node, _outputs(cohorts, demands), demands)
+    class_of_node = np.full(len(repair.class_of_cell), NO_CLASS)
+    class_of_node[placed[placed >= 0]] = class_of_cell[placed >= 0]
+    return repair, class_of_node
+
+
+def _outputs(cohorts: PeopleByCohort, demands: Demands) -> FloatArray:
+    """The criterion of each cell, that of the table without people who are withheld, nought for these, shape (C, o)."""
+    staying = np.flatnonzero(cohorts.numbers() != WITHHELD)
+    plain, cell = without_history(cohorts.cells.part(staying))
+    known = criterion_outputs(plain, demands.spread, demands.seed)[cell]
+    outputs = np.zeros((len(cohorts.cells.counts), known.shape[1]))
+    outputs[staying] = known
+    return outputs
+
+
+def _former_of_nodes(cohorts: PeopleByCohort, placed: IntArray) -> IntArray:
+    """Of each node the class in which all of its people were who are in the newest former release, -1 for no such."""
     number = cohorts.numbers()
     former = np.where(number > 0, cohorts.former_class[np.maximum(number, 0)], NO_CLASS)
-    known = (atom >= 0) & (former >= 0)
-    return enforce.former_classes(former[known], atom[known], int(atom.max()) + 1)
+    known = (placed >= 0) & (former >= 0)
+    return enforce.former_classes(former[known], placed[known], int(placed.max()) + 1)
 
 
 def _meeting_demands(
-    cohorts: PeopleByCohort, node: IntArray, outputs: npt.NDArray[np.float64], demands: Demands, key: Key
+    cohorts: PeopleByCohort, node: IntArray, outputs: FloatArray, demands: Demands, key: Key
 ) -> IntArray:
     """The class of each cell after classes that fail a demand were merged as wholes, so that no cohort is split."""
-    cells, people = cohorts.cells, cohorts.people
-    present = node != NOT_RELEASED
-    _, place_of_present = np.unique(node[present], return_inverse=True)
-    placed = np.full(len(node), NO_CLASS, dtype=np.int64)
-    placed[present] = place_of_present
-    number = int(placed.max()) + 1
-    members = classes.members(placed, number)
-    together = people.without(~present).pool(members)
-    mean = (members @ (outputs * cells.counts[:, None])) / together.sizes[:, None]
-    atoms = Cells((), np.arange(number, dtype=np.int32)[:, None], together.sizes, np.zeros((number, 1), np.int64))
-    axis = SplitFeature(0, np.arange(number, dtype=np.int32))
-    # The quasi-identifiers of a person are the same in every release; their cohort is not.
-    chance = Chance(key if people.sensitive else None, Chance.of(key, _without(cells)).joined(members))
-    kept, atom = together, np.arange(number)
-    if suppressible := int(demands.suppression * cells.n):
-        kept, atom = enforce.leave_out(together, atom, mean, demands.hold, suppressible, chance)
-    former = _former_of_atoms(cohorts, placed)
-    prepared = enforce.prepare(atoms, (axis,), atom, mean, kept, demands.hold, former=former)
-    class_of_atom = prepared.under(chance)
-    reached = together.without(class_of_atom < 0).pool(classes.members(class_of_atom, int(class_of_atom.max()) + 1))
+    repair, placed = _repair_of(cohorts, node, outputs, demands)
+    class_of_node = repair.repaired(key)
+    number = int(class_of_node.max()) + 1
+    reached = repair.people.without(class_of_node < 0).pool(classes.members(class_of_node, number))
     failed = [finding for finding in judge(demands.models, reached) if not finding.holds]
     if failed:
         demanded = [
@@ -285,4 +355,4 @@ def _meeting_demands(
             for finding in failed
         ]
         raise Refused(demanded, demanded)
-    return np.where(placed >= 0, class_of_atom[placed], NO_CLASS)
+    return np.where(placed >= 0, class_of_node[placed], NO_CLASS)

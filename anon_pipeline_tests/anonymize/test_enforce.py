@@ -190,15 +190,21 @@ def test_two_incomes_in_every_class_of_adult_cost_little() -> None:
 def test_large_unions_seldom_stay_by_chance_and_those_that_must_do() -> None:
     classes = np.array([2, LARGEST, LARGEST + 1, LARGEST + 1, LARGEST + 1])
     can, nearly = np.array([True, True, True, True, False]), np.array([True, True, True, False, False])
-    chance = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly)
+    chance = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly, np.zeros(5, dtype=bool))
     assert chance[0] > chance[1] > chance[2] > 0
     assert chance[3:].tolist() == [0, 1]
+    again = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly, np.ones(5, dtype=bool))
+    assert again.tolist() == [enforce.AGAIN] * 3 + [0, 1]
 
 
 def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -> None:
     """Parted for certain, or seldom left, it would tell the values of all who stand in it to who runs it again."""
-    chance = chance_to_stay(*(np.array([entry]) for entry in (True, True, 10 * LARGEST, True)))
-    assert chance[0] * enforce.STAYS_WHOLE > 1 / regrouping.SELDOM
+    first, again = (
+        chance_to_stay(*(np.array([entry]) for entry in (True, True, 10 * LARGEST, True, together)))[0]
+        for together in (False, True)
+    )
+    assert first * enforce.STAYS_WHOLE > 1 / regrouping.SELDOM
+    assert first * enforce.STAYS_WHOLE * (again * enforce.AGAIN) ** 4 > 1 / regrouping.SELDOM  # in five releases
 
 
 @pytest.mark.long

@@ -47,6 +47,11 @@ def repair_of(n: int, share: float) -> Repair:
     return AnonymizerTree(k=4, demands=demands).repair_of(cells, encoding.count_sensitive(cells, cell, ill))
 
 
+def after_a_release(repair: Repair) -> Repair:
+    """The same people, who were in a release under another key."""
+    return replace(repair, former=repair.repaired(Key(b"former" + bytes(26))))
+
+
 @pytest.fixture(autouse=True)
 def _fewer_people(monkeypatch: pytest.MonkeyPatch) -> None:
     """Enough to tell a grouping that hides from one that does not."""
@@ -104,7 +109,9 @@ def test_the_upper_end_is_that_of_clopper_and_pearson(certain: float, undecided:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("repair", "tries"), [(repair_of(60, 0.25), 120), (MIXED, 40)], ids=["near classes", "mixed classes"]
+    ("repair", "tries"),
+    [(repair_of(60, 0.25), 120), (MIXED, 40), (after_a_release(repair_of(60, 0.25)), 120)],
+    ids=["near classes", "mixed classes", "after a release"],
 )
 def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
     """Of a union of a few classes: how often other keys give a class, for the true values and after an exchange."""

@@ -147,6 +147,14 @@ def test_groups_that_were_one_class_are_known_to_have_been(three_months: Place) 
     assert len(set(newest[history[history > 0]])) > 10
 
 
+def test_a_release_is_grouped_again_where_that_is_bounded(three_months: Place, tmp_path: Path) -> None:
+    place = three_months.copy(tmp_path)
+    spec = followed_policy() | {"audit": {"replayed": 0.9, "models": False}}  # so few are drawn in these runs
+    manifest = released(place, everybody().iloc[:600], spec)
+    (replayed,) = json.loads(Path(manifest["folder"], "manifest.json").read_text())["audit"]["replayed"]
+    assert replayed["column"] == "ill" and replayed["people"] > 0 and replayed["undecided"] == 0
+
+
 @pytest.mark.parametrize(
     ("harm", "sentence"),
     [

@@ -6,6 +6,7 @@ person (the strongest link there is), and nothing of histories, cohorts or trees
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import recoded_table
+from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
@@ -31,6 +33,7 @@ from anon_pipeline.sequential.republication import (
     Routing,
     SequentialGrouping,
     group_sequentially,
+    repair_of_release,
 )
 from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests.examples import times
@@ -82,14 +85,8 @@ class Releases:
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
-        found = group_sequentially(
-            PeopleByCohort(cells, counted, self.former_class(history)),
-            self.routing,
-            MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k))),
-            Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0),
-            self.refit,
-            self.key,
-        )
+        self.cohorts = PeopleByCohort(cells, counted, self.former_class(history))
+        found = group_sequentially(self.cohorts, self.routing, self.minimum_size, self.demanded, self.refit, self.key)
         self.routing = found.routing
         new = np.full(total, ABSENT)
         new[present] = found.grouping.class_of_cell[cell]
@@ -98,6 +95,14 @@ class Releases:
         shown = recoded_table(found.grouping.summaries, "range").to_pandas().iloc[new[present][inside]]
         self.published.append(shown.assign(record=present[inside], ill=people["ill"].to_numpy()[inside]))
         return found
+
+    @property
+    def minimum_size(self) -> MinimumCohortSize:
+        return MinimumCohortSize(self.k, int(np.ceil(1.3 * self.k)))
+
+    @property
+    def demanded(self) -> Demands:
+        return Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0)
 
     def former_class(self, history: np.ndarray) -> np.ndarray:
         """The class of each cohort in the newest release, by the number of the cohort."""
@@ -293,6 +298,25 @@ def test_a_demand_that_no_grouping_meets_is_refused() -> None:
     pool = everybody(100, 8).assign(ill="yes")
     with pytest.raises(Refused, match="people of one history kept together"):
         Releases(5, demands=(LDiversity(column="ill", l=2, kind="distinct"),)).release(pool, 100)
+
+
+def test_an_attack_can_group_a_release_again(tmp_path: Path) -> None:
+    """What was repaired gives the released classes again, also after the tree was stored, and with people withheld."""
+    pool = everybody(900, 8).assign(ill=np.where(np.random.default_rng(8).random(900) < 0.15, "yes", "no"))
+    releases = Releases(5, departures=True, demands=(LDiversity(column="ill", l=2, kind="distinct"),))
+    for present in (pool.iloc[:850], pool.iloc[20:]):
+        grouping = releases.release(present.assign(age=present["age"] + len(releases.classes)), 900).grouping
+        assert releases.routing is not None
+        releases.routing.save(tmp_path / "routing.json")
+        stored = Routing.load(tmp_path / "routing.json")
+        repair, class_of_node = repair_of_release(
+            releases.cohorts, stored, releases.minimum_size, releases.demanded, grouping.class_of_cell
+        )
+        assert repair.repaired(releases.key).tolist() == class_of_node.tolist()
+        assert len(np.unique(class_of_node)) < len(class_of_node) == len(repair.people.sizes)
+        (found,) = regrouped(repair, class_of_node, releases.key)
+        assert (found.people, found.undecided) == (400, 0.0) and found.certain < 0.1
+    assert repair.former is not None and (repair.former >= 0).any()
 
 
 def test_a_demand_is_held_against_the_table_of_those_who_are_released() -> None:

@@ -23,6 +23,7 @@ from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.problem import Fitting
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
 from anon_pipeline.pipeline.progress import log_progress
@@ -83,19 +84,21 @@ def _regrouping(
 ) -> tuple[Repair, IntArray, Key] | tuple[()]:
     """The inputs for grouping the release again; empty if no demand depends on sensitive values.
 
-    Under sequential publication, or with a demand on a population, a class depends on the whole table, so that this is
-    not measured.
+    With a demand on a population a class depends on the whole table, so that this is not measured.
     """
     spec = run.spec
     protected = protected_columns(spec)
-    if not protected or spec.across_releases is not None or spec.population is not None:
+    if not protected or spec.population is not None:
         return ()
     cells = load_cells(predictions.folder)
     counted = statistics_of(
         run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected), spec.answers
     )
-    repair = tree_of(spec, run.key).repair_of(cells, counted)
-    released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
+    if spec.across_releases is not None:
+        repair, released = sequential_publication.repair_of(run, people, anonymizer_tree, cells, counted)
+    else:
+        repair = tree_of(spec, run.key).repair_of(cells, counted)
+        released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
     return repair, released, run.key
 
 
