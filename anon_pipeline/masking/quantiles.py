@@ -66,8 +66,9 @@ class QuantileCode(ColumnTechnique):
     """Numbers and dates beyond a quantile become a limit near it, or the mean of those beyond it.
 
     A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.4 (top and bottom coding). The limit is
-    the quantile, rounded inwards to three significant digits, or to days. A mean is shown only of three people or more,
-    else the limit.
+    that of the last person within, rounded inwards to three significant digits, or to days: between that person, who is
+    shown, and the next, it would tell where the next one is. A mean is shown only of three people or more, else the
+    limit.
     """
 
     technique: Literal["quantile_code"] = "quantile_code"
@@ -95,9 +96,9 @@ class QuantileCode(ColumnTechnique):
             return Applied({name: column}, facts={"rows_coded": 0})
         low, high = -np.inf, np.inf
         if self.bottom is not None:
-            low = float(rounded(np.quantile(known, [self.bottom]), is_date, "up")[0])
+            low = float(rounded(np.quantile(known, [self.bottom], method="higher"), is_date, "up")[0])
         if self.top is not None:
-            high = float(rounded(np.quantile(known, [1 - self.top]), is_date, "down")[0])
+            high = float(rounded(np.quantile(known, [1 - self.top], method="lower"), is_date, "down")[0])
         low, high = min(low, high), max(low, high)
         changed = values.copy()
         for beyond, limit in ((values < low, low), (values > high, high)):
