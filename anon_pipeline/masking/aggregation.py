@@ -69,6 +69,10 @@ class Aggregate(TableTechnique):
         return (*self.columns, *self.means)
 
     @property
+    def averaged(self) -> tuple[str, ...]:
+        return self.means if self.known is None else ()
+
+    @property
     def smallest_group(self) -> int:
         return self.threshold
 

@@ -80,6 +80,11 @@ class MaskingStep(Strict):
         return ()
 
     @property
+    def averaged(self) -> tuple[str, ...]:
+        """The columns whose means it shows by groups of people, unless it states what readers know of these people."""
+        return ()
+
+    @property
     def smallest_group(self) -> int | None:
         """The fewest people of a group, if it turns rows of people into groups."""
         return None

@@ -18,6 +18,7 @@ from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.destination import Destination, require_room
 from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
+from anon_pipeline.spec.groups import require_unknown_means
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     NO_ROWS,
@@ -169,6 +170,7 @@ class ReleaseSpec(Strict):
         self._says_what_is_made()
         self._bounds_what_is_attacked()
         require_strata(self.steps, self.columns)
+        require_unknown_means(self.steps, self.columns)
         if self.sampling_weight is not None:
             used = {name for step in self.steps for name in step.used}
             require_weight(self.sampling_weight, self.columns, used, self.sampling_fraction, self.aggregates)
@@ -286,14 +288,8 @@ class ReleaseSpec(Strict):
             if demand.name != "k_anonymity":
                 raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
         asked = self.audit
-        bounds = (
-            asked.linkage,
-            asked.singling_out,
-            asked.membership_auc,
-            asked.replayed,
-            *asked.attribute_inference.values(),
-        )
-        if any(bound is not None for bound in bounds):
+        bounds = [asked.linkage, asked.singling_out, asked.membership_auc, asked.replayed]
+        if any(bound is not None for bound in [*bounds, *asked.attribute_inference.values()]):
             raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
         if self.across_releases is not None:
             raise ValueError(f"across_releases: {NO_ROWS}; take it out")

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
+from itertools import combinations
+from typing import Any
 
-from anon_pipeline_tests.masking.tables import NUMERIC, masked, step
+import numpy as np
+import pyarrow as pa
+import pytest
+from pydantic import ValidationError
+
+from anon_pipeline.masking.catalog import read_step
+from anon_pipeline.masking.execution import Resources, apply_steps
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, masked, step
 
 # ------------------------------------------------------------------ coding beyond a quantile
 
@@ -36,3 +44,49 @@ def test_a_limit_is_the_same_wherever_the_people_beyond_it_are() -> None:
         for beyond in (7e4, 3e5, 1e9)
     }
     assert len(shown) == 1
+
+
+# ------------------------------------------------------------------ means of what readers know
+
+#: 16 people of a town in groups by an illness, of whom readers know the income.
+OF_TOWN, MEANS = 16, {"technique": "aggregate", "columns": ["town", "ill"], "means": ["income"], "threshold": 6}
+
+
+def spec_of(roles: dict[str, str], **step: Any) -> ReleaseSpec:
+    content = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill"}
+    columns = {name: {"role": role} for name, role in roles.items()}
+    return ReleaseSpec.model_validate(
+        content | {"columns": columns, "privacy": {"k_anonymity": {"k": 5}}, "steps": [MEANS | step]}
+    )
+
+
+def told_for_certain(random: np.random.Generator) -> float:
+    """The share of a town's people of whom a reader who knows the incomes learns for certain whether they are ill."""
+    sick = int(random.integers(6, 11))
+    incomes = np.round(random.lognormal(10.3, 0.5, OF_TOWN))
+    table = pa.table({"town": ["Ulm"] * OF_TOWN, "ill": ["yes"] * sick + ["no"] * (OF_TOWN - sick), "income": incomes})
+    kinds = {"town": CATEGORICAL, "ill": CATEGORICAL, "income": NUMERIC}
+    made, _ = apply_steps(table, kinds, {}, [read_step(MEANS | {"known": ["town"]})], Resources(key=KEY))
+    mean = next(row["mean_income"] for row in made.to_pylist() if row["ill"] == "yes")
+    groups = np.array(list(combinations(range(OF_TOWN), sick)))
+    fitting = groups[np.abs(incomes[groups].mean(axis=1) - mean) < 1e-6]
+    times = np.bincount(fitting.ravel(), minlength=OF_TOWN)
+    return float(np.isin(times, (0, len(fitting))).mean())
+
+
+def test_means_of_what_readers_know_are_not_shown_by_what_they_do_not_know() -> None:
+    """Of all ways to choose so many people of a town, hardly more than one has the mean that is shown."""
+    random = np.random.default_rng(2)
+    assert np.mean([told_for_certain(random) for _ in range(8)]) > 0.5
+    roles = {"town": "quasi_identifier", "income": "quasi_identifier", "ill": "sensitive"}
+    with pytest.raises(ValidationError, match=r"steps\.0\.means: readers know everybody's income"):
+        spec_of(roles)
+    with pytest.raises(ValidationError, match=r"steps\.0\.means: readers know everybody's income"):
+        spec_of(roles, columns=["ill"])
+
+
+def test_means_of_what_readers_do_not_know_or_by_what_they_know_may_be_shown() -> None:
+    roles = {"town": "quasi_identifier", "income": "quasi_identifier", "ill": "sensitive"}
+    assert spec_of(roles | {"income": "insensitive"}).aggregates
+    assert spec_of(roles, known=["town"]).aggregates  # the spec states what readers know
+    assert spec_of(roles, columns=["town"]).aggregates
