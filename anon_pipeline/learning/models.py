@@ -215,18 +215,23 @@ def _coded(feature_types: dict[str, ColumnType]) -> Estimator:
 
 
 def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
-    """Numbers imputed (with an indicator) and scaled, then a column per category; missing is a category."""
+    """Numbers without lone extremes, imputed (with an indicator) and scaled, then a column per category.
+
+    A missing category is one of its own.
+    """
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+    from anon_pipeline.learning.linear import Winsorizer
 
     numeric, categorical = _split(feature_types)
     imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_COLUMNS, sparse_output=False)
     return ColumnTransformer(
         [
-            ("numeric", make_pipeline(imputer, StandardScaler()), numeric),
+            ("numeric", make_pipeline(Winsorizer(), imputer, StandardScaler()), numeric),
             ("categorical", make_pipeline(FunctionTransformer(_none_to_nan), encoder), categorical),
         ]
     )
