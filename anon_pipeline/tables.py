@@ -25,6 +25,9 @@ LAST_MOMENT = int(np.datetime64("9999-12-31T23:59:59.999999", "us").astype(np.in
 #: at a guidance of 1,000 standard deviations still fit into 64 bits.
 GUIDANCE_UNIT = 2.0**-24
 
+#: Fewer people than this at an end of a column, far from all others, are lone extremes.
+FEWEST_AT_AN_END = 3
+
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
@@ -101,6 +104,23 @@ class Domain:
     def positions(self) -> npt.NDArray[np.generic] | None:
         """The positions of the values on a line, shape (m,); None for categories without an order."""
         return self.values if self.ordered else self.levels
+
+    def without_extremes(self) -> Domain:
+        """The column with no number farther out than a lone extreme counts: else it would decide mean and variance.
+
+        Beyond the numbers that three people lie at or beyond, others count as no farther away than these two are apart.
+        Where both are the same number, the few beyond them stay where they are.
+        """
+        if not self.ordered or len(self) < 3:
+            return self
+        people = self.counts[1:]
+        place = min(FEWEST_AT_AN_END, (int(people.sum()) + 1) // 2)
+        low = self.values[np.searchsorted(np.cumsum(people), place)].item()
+        high = self.values[::-1][np.searchsorted(np.cumsum(people[::-1]), place)].item()
+        first, last = max(self.values[0].item(), 2 * low - high), min(self.values[-1].item(), 2 * high - low)
+        if low >= high or (first, last) == (self.values[0], self.values[-1]):
+            return self
+        return replace(self, values=np.clip(self.values, first, last))
 
     def readable(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values of this column for people: dates as dates, all other values unchanged."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -142,6 +142,24 @@ def loss_as_released(
         return losses
     lost = information_loss(cells, np.where(class_of_cell < 0, -1, released_class[class_of_cell]), number)
     return {name: lost[name] for name in losses}  # without the cohorts of sequential publication
+
+
+def loss_as_told(
+    cells: Cells, class_of_cell: IntArray, losses: dict[str, float], released_class: IntArray
+) -> dict[str, float]:
+    """The information loss that is told of a release: `loss_as_released`, where lone extremes are not that far away.
+
+    A number far from all others would decide the variance, and with it the loss, which would tell that number to who
+    knows all others (`Domain.without_extremes`).
+    """
+    lost = dict(loss_as_released(cells, class_of_cell, losses, released_class))
+    held = {place: domain.without_extremes() for place, domain in enumerate(cells.domains) if domain.name in lost}
+    changed = [place for place, domain in held.items() if domain is not cells.domains[place]]
+    if changed:
+        some = replace(cells, domains=tuple(held[place] for place in changed), codes=cells.codes[:, changed])
+        alike = np.where(class_of_cell < 0, -1, released_class[class_of_cell])
+        lost |= information_loss(some, alike, int(released_class.max()) + 1)
+    return lost
 
 
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:

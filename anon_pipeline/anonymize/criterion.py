@@ -32,8 +32,9 @@ class Criterion:
 
     The first outputs are the guidance, scaled to a total variance of 1. Where `spread` is 0 it is not scaled, so that
     one-hot labels keep exact sums and the squared error is the Gini impurity. Then come the quasi-identifiers, each of
-    total variance 1, times sqrt(spread). A number is its z-score, with an indicator where it can be missing. A category
-    is its one-hot vector. Where these vectors would be large, all categories together are `PROJECTIONS` random
+    total variance 1, times sqrt(spread). A number is its z-score, with an indicator where it can be missing. A lone
+    extreme counts as less far away, since it would take the variance of all others (`Domain.without_extremes`). A
+    category is its one-hot vector. Where these vectors would be large, all categories together are `PROJECTIONS` random
     projections. `at_once` says whether the outputs of all cells will be asked for together.
 
     With `weighed`, a column has more weight the larger its feature importance. The main effect of each column on the
@@ -66,7 +67,7 @@ class Criterion:
                 self._ordered.append((column, effect))
             share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
             if domain.positions is not None:
-                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain, share)))
+                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain.without_extremes(), share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
                 self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
         if feature_importance is not None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.anonymize.classes import loss_as_released, members
+from anon_pipeline.anonymize.classes import loss_as_told, members
 from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.recode import equivalence_classes, recoded_table
 from anon_pipeline.errors import InputError, Refused
@@ -197,7 +197,7 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
     return Measured(
         classes=len(classes.sizes),
         smallest_class=int(classes.sizes.min()),
-        information_lost=mean_loss(loss_as_released(cells, class_of_cell, tree.information_loss_, alike)),
+        information_lost=mean_loss(loss_as_told(cells, class_of_cell, tree.information_loss_, alike)),
         suppressed=1 - int(tree.sizes_.sum()) / cells.n,
         homogeneity={name: inference.homogeneous for name, inference in attribute_inference(classes).items()},
         largest_risk=risk.max,

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.anonymize.classes import loss_as_released
+from anon_pipeline.anonymize.classes import loss_as_told
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
@@ -47,7 +47,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "waiting": grouping.withheld_people,
         "released": cells.n - suppressed - grouping.withheld_people,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
-        "information_loss": loss_as_released(cells, grouping.class_of_cell, grouping.information_loss, released_class),
+        "information_loss": loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class),
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
