@@ -29,7 +29,7 @@ class Mdav(TableTechnique):
     variance 1. Its time grows with the square of the rows, so above 30,000 rows these are first cut at medians along
     the widest column into blocks of at most 4,000 (A. Solanas et al.: A 2^d-tree-based blocking method for
     microaggregating very large data sets, ARES 2006). People who lack the same values are grouped among themselves;
-    where they are fewer than k, all their values in these columns are hidden.
+    where they are fewer than k, all their values in these columns are hidden. Medians are those of `microaggregate`.
     """
 
     technique: Literal["mdav"] = "mdav"

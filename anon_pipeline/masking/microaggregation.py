@@ -26,7 +26,7 @@ class Microaggregate(ColumnTechnique):
     `optimal`: the groups with the least sum of squared errors (S. Hansen, S. Mukherjee: A polynomial algorithm for
     optimal univariate microaggregation, IEEE TKDE 15(4), 2003), within blocks of at least 5,000 ranks where there are
     more than 20,000. `fixed`: k people to a group (D. Defays, P. Nanopoulos 1993). Where fewer than k people have a
-    value, none is shown.
+    value, none is shown; where the median is one person's own, the mean of the middle three is.
     """
 
     technique: Literal["microaggregate"] = "microaggregate"
@@ -58,10 +58,17 @@ class Microaggregate(ColumnTechnique):
 
 
 def centres(ordered: FloatArray, starts: IntArray, show: Literal["mean", "median"]) -> FloatArray:
-    """The mean or median of each group of ascending values, shape (groups,)."""
+    """The mean or median of each group of ascending values, shape (groups,).
+
+    A median that one person alone has would be that person's own number, so the mean of the middle three stands for it.
+    """
     ends = np.r_[starts[1:], len(ordered)]
     if show == "median":
         medians: FloatArray = (ordered[(starts + ends - 1) // 2] + ordered[(starts + ends) // 2]) / 2
+        odd = np.flatnonzero((ends - starts) % 2 & (ends - starts > 1))
+        middle = (starts + ends)[odd] // 2
+        below, own, above = ordered[middle - 1], ordered[middle], ordered[middle + 1]
+        medians[odd] = np.where((below < own) & (own < above), own + ((below - own) + (above - own)) / 3, own)
         return medians
     # The smallest value is subtracted before adding up, so that the mean of equal values is exactly their value.
     low = ordered[starts]

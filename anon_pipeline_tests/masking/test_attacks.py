@@ -46,6 +46,20 @@ def test_a_limit_is_the_same_wherever_the_people_beyond_it_are() -> None:
     assert len(shown) == 1
 
 
+# ------------------------------------------------------------------ medians of groups
+
+
+@pytest.mark.parametrize("k", [3, 5])
+def test_a_median_is_not_the_number_of_one_person(k: int) -> None:
+    """Who knows somebody's income to the last digit looks for it: where it is shown, that person is in the table."""
+    random = np.random.default_rng(k)
+    incomes = random.integers(15_000, 90_000, 800)
+    members, others = incomes[:400], incomes[400:]
+    masked_incomes, _ = masked(members.tolist(), NUMERIC, step("microaggregate", k=k, show="median"))
+    seen_of_members, seen_of_others = (np.isin(some, masked_incomes.to_pylist()).mean() for some in (members, others))
+    assert seen_of_members < 0.02 and seen_of_others < 0.02  # 20 % and more of the members were
+
+
 # ------------------------------------------------------------------ means of what readers know
 
 #: 16 people of a town in groups by an illness, of whom readers know the income.
