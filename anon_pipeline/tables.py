@@ -6,6 +6,7 @@ Both are independent of the engine that counted them and of its order of countin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -105,6 +106,7 @@ class Domain:
         """The positions of the values on a line, shape (m,); None for categories without an order."""
         return self.values if self.ordered else self.levels
 
+    @cached_property
     def without_extremes(self) -> Domain:
         """The column with no number farther out than a lone extreme counts: else it would decide mean and variance.
 

@@ -153,7 +153,7 @@ def loss_as_told(
     knows all others (`Domain.without_extremes`).
     """
     lost = dict(loss_as_released(cells, class_of_cell, losses, released_class))
-    held = {place: domain.without_extremes() for place, domain in enumerate(cells.domains) if domain.name in lost}
+    held = {place: domain.without_extremes for place, domain in enumerate(cells.domains) if domain.name in lost}
     changed = [place for place, domain in held.items() if domain is not cells.domains[place]]
     if changed:
         some = replace(cells, domains=tuple(held[place] for place in changed), codes=cells.codes[:, changed])

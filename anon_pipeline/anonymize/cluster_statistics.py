@@ -78,7 +78,7 @@ class ClusterStatistics:
                 for position, output in criterion.outputs_of(column):
                     self._value_outputs.append((values, position, np.round(output[present], 6)))
                     self._free.remove(position)
-            positions = domain.without_extremes().positions
+            positions = domain.without_extremes.positions
             known = np.zeros(0) if positions is None else positions.astype(np.float64)
             if len(known) and known.max() > known.min():
                 share = np.r_[np.nan, (known - known.min()) / np.ptp(known)]

@@ -67,7 +67,7 @@ class Criterion:
                 self._ordered.append((column, effect))
             share: FloatArray = np.bincount(cells.codes[:, column], weights=weight, minlength=len(domain)).astype(float)
             if domain.positions is not None:
-                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain.without_extremes(), share)))
+                self._ordered.append((column, np.sqrt(spread) * _ordered_outputs(domain.without_extremes, share)))
             elif (gini := 1.0 - float((share * share).sum())) > 1e-12:
                 self.categories.append((column, np.flatnonzero(share), float(np.sqrt(spread / gini))))
         if feature_importance is not None:

@@ -36,9 +36,10 @@ class Aggregate(TableTechnique):
     with at least `threshold` people together are: they are what whoever knows the number of all people has left after
     subtracting (secondary suppression, section 4.3). Readers also know how many people share values of the columns
     `known`. So a small group is hidden by the same rule among people with the same known values, or all of these are
-    left out. A mean is shown only of at least `threshold` known values of which the n largest (in size) do not make up
-    more than the stated share. No totals of the averaged columns are shown, so that no hidden mean can be had as a
-    difference; a second table of the same people with other groups would change that.
+    left out; and no mean is of a quasi-identifier, unless `known` is stated. A mean is shown only of at least
+    `threshold` known values of which the n largest (in size) do not make up more than the stated share. No totals of
+    the averaged columns are shown, so that no hidden mean can be had as a difference; a second table of the same people
+    with other groups would change that.
     """
 
     technique: Literal["aggregate"] = "aggregate"

@@ -41,7 +41,7 @@ def within(cells: Cells, group: IntArray, weighed: bool) -> float:
             if domain.positions is None:
                 cover = len(np.unique(codes[:, column])) / (len(domain.values) - 1)
             else:
-                positions = domain.without_extremes().positions
+                positions = domain.without_extremes.positions
                 known = positions[codes[codes[:, column] > 0, column] - 1]
                 cover = np.ptp(known) / np.ptp(positions) if len(known) else 0.0
             total += 2.0 * people.sum() * cover

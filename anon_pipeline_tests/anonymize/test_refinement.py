@@ -148,7 +148,7 @@ def test_along_one_number_it_is_between_the_tree_and_the_optimum(seed: int, k: i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(refinement, "COVER", 0.0)
         found = error(cells, refinement.refine(cells, leaf, k, 1.0))
-    value = np.repeat(cells.domains[0].without_extremes().values[cells.codes[:, 0] - 1], cells.counts)
+    value = np.repeat(cells.domains[0].without_extremes.values[cells.codes[:, 0] - 1], cells.counts)
     assert least_error(value, k) / value.var() <= found + 1e-6 <= error(cells, leaf) + 2e-6
 
 
