@@ -9,6 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn import get_config
 
+from anon_pipeline.anonymize.frames import with_columns
+
 #: What a transformer gives: the kind of table that it was given, or the one that `set_output` names.
 Container = Literal["default", "pandas", "polars"]
 
@@ -69,7 +71,7 @@ def _with_moments(frame: pd.DataFrame) -> pd.DataFrame:
     dates = [name for name in frame.columns if _of_dates(frame[name])]
     if not dates:
         return frame  # assigning nothing would copy it
-    return frame.assign(**{name: _none_for_missing(frame[name]).astype("datetime64[us]") for name in dates})
+    return with_columns(frame, {name: _none_for_missing(frame[name]).astype("datetime64[us]") for name in dates})
 
 
 def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
@@ -77,7 +79,7 @@ def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     moments = {name: recoded[name] for name in recoded.columns if _of_dates(like.get(name))}
     if not moments:
         return recoded
-    return recoded.assign(**{name: _none_for_missing(column.dt.date) for name, column in moments.items()})
+    return with_columns(recoded, {name: _none_for_missing(column.dt.date) for name, column in moments.items()})
 
 
 def _none_for_missing(column: pd.Series) -> npt.NDArray[np.object_]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,14 @@ def of_frames(tags: Tags) -> Tags:
     tags.input_tags = InputTags(two_d_array=False, categorical=True, string=True, allow_nan=True)
     tags.transformer_tags = TransformerTags(preserves_dtype=[])  # a type that cannot hold a value gives way to another
     return tags
+
+
+def with_columns(frame: pd.DataFrame, columns: Mapping[str, Any]) -> pd.DataFrame:
+    """A copy of a frame with other columns in place of its own, or added; `assign` takes none that is called self."""
+    changed = frame.copy()
+    for name, values in columns.items():
+        changed[name] = values
+    return changed
 
 
 class KeepsColumns(ABC):

@@ -12,6 +12,7 @@ import pandas as pd
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.axes import Orders
 from anon_pipeline.anonymize.description import hierarchies_of, levels_of
+from anon_pipeline.anonymize.frames import with_columns
 from anon_pipeline.anonymize.hierarchy import Calendar
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
@@ -94,13 +95,12 @@ def anonymize_part(
     Columns that `types` calls dates are numbers in the part, and dates to the demands on them.
     """
     protected = protected_columns(spec)
-    sensitive = part[protected].assign(
-        **{name: _moments(part[name]) for name in protected if types.get(name) is ColumnType.DATE}
-    )
+    dates = [name for name in protected if types.get(name) is ColumnType.DATE]
+    sensitive = with_columns(part[protected], {name: _moments(part[name]) for name in dates})
     tree = tree_of(spec, key, in_folds=True)
     tree.fit(part[spec.quasi_identifiers], guidance, sensitive if protected else None)
     released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
-    return released.assign(**tree.transform(released[spec.quasi_identifiers]))
+    return with_columns(released, tree.transform(released[spec.quasi_identifiers]))
 
 
 def _moments(numbers: pd.Series) -> pd.Series:

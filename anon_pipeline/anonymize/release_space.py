@@ -22,7 +22,7 @@ from sklearn.utils import Tags
 
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
-from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
+from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames, with_columns
 from anon_pipeline.anonymize.parameters import With, check_parameters
 from anon_pipeline.anonymize.recode import SUPPRESSED
 from anon_pipeline.arrays import FloatArray, IntArray
@@ -218,9 +218,8 @@ class ReleaseSpace(KeepsColumns, TransformerMixin, BaseEstimator):
         """
         people = to_pandas(X)
         chosen = self._places(people)
-        recoded = people.assign(
-            **{column.name: column.restored(chosen, people[column.name]) for column in self.columns}
-        )
+        shown = {column.name: column.restored(chosen, people[column.name]) for column in self.columns}
+        recoded = with_columns(people, shown)
         return given_back(recoded, X, output_of(self))
 
     @property

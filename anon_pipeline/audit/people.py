@@ -17,6 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.frames import with_columns
 from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.limits import OF_INFERENCE, largest_leak
@@ -153,12 +154,11 @@ def _twin(
     control: pd.DataFrame,
 ) -> Twin:
     inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
-    recoded = inside.assign(**tree.transform(inside[spec.quasi_identifiers]))[spec.released]
+    recoded = with_columns(inside, tree.transform(inside[spec.quasi_identifiers]))[spec.released]
     # Equal rows have no order in a release, so their order is drawn at random.
     shuffled = recoded.sample(frac=1, random_state=spec.seed)
-    order = shuffled.assign(**{name: shuffled[name].astype(str) for name in spec.released}).sort_values(
-        spec.released, kind="stable"
-    )
+    texts = with_columns(shuffled, {name: shuffled[name].astype(str) for name in spec.released})
+    order = texts.sort_values(spec.released, kind="stable")
     origin = order.index.to_numpy(np.int64)
     classes = tree.classes_
     if (
@@ -166,7 +166,7 @@ def _twin(
         and tree.form == "range"
     ):
         # An attacker looks labels up in the class table, which says what each stands for.
-        classes = classes.assign(**{summary.domain.name: summary.ranges() for summary in tree.summaries_})
+        classes = with_columns(classes, {summary.domain.name: summary.ranges() for summary in tree.summaries_})
     return Twin(recoded.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
 
 

@@ -72,19 +72,32 @@ def _rows_of(manifest: dict[str, Any]) -> Rows:
 
 
 def _of_people(manifest: dict[str, Any]) -> Rows:
+    from anon_pipeline.report.sequential import promise
     from anon_pipeline.report.utility import of_few_folds
 
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
-    yield "people", f"{rows['released']:,} released, {rows['suppressed']:,} suppressed"
+    yield "people", _people(rows)
     yield "classes", f"{sizes['classes']:,}; the smallest has {sizes['smallest']:,} people"
     yield "information lost", _information_lost(measured["information_loss"])
     yield from _demands(manifest)
+    if (across := promise(manifest)) is not None:
+        yield "demand", f"{across.demand[0].lower()}{across.demand[1:]}: measured {across.measured}"
     for metric, estimates in manifest["utility"]["metrics"].items():
         before, after = interval(estimates["before"]), interval(estimates["after"])
         yield metric, f"{before} before, {after} after; difference {interval(estimates['difference'], sign='+')}"
     if rough := of_few_folds(manifest["utility"]):
         yield "to be weighed", rough
+
+
+def _people(rows: dict[str, Any]) -> str:
+    """How many people are in the release, and how many are not, for each reason that there is."""
+    others = (("waiting", "held back"), ("sampled_out", "left out at random"), ("held_out", "kept out for the attacks"))
+    parts = [f"{rows['released']:,} released", f"{rows['suppressed']:,} suppressed"]
+    parts += [f"{rows[reason]:,} {what}" for reason, what in others if rows.get(reason)]
+    if rows.get("without_target"):
+        parts.append(f"about {rows['without_target']:,} left out without a target")
+    return ", ".join(parts)
 
 
 def _information_lost(loss: dict[str, Any]) -> str:

@@ -278,7 +278,7 @@ def fit_model(model: Model, frame: pd.DataFrame, target: npt.NDArray[Any]) -> Fi
     frame = frame[list(model.features)].reset_index(drop=True)
     # A column of numbers without any value holds no information, but boosting cannot bin it; a constant can be binned.
     void = [column for column in model.features if frame[column].dtype.kind == "f" and frame[column].isna().all()]
-    frame = frame.assign(**dict.fromkeys(void, 0.0))
+    frame[void] = 0.0
 
     def fit() -> Estimator:
         if (target == target[0]).all() and not isinstance(prototype, FrozenEstimator):  # which learns nothing here

@@ -159,3 +159,18 @@ def test_dates_are_dates_to_the_demands_on_a_part(unit: str, demand: dict[str, A
 def test_a_missing_date_of_a_part_is_none() -> None:
     moments = policy._moments(pd.Series([18262.0, np.nan], index=[7, 9]))
     assert moments.index.tolist() == [7, 9] and moments[7] == pd.Timestamp("2020-01-01") and pd.isna(moments[9])
+
+
+def test_a_column_may_be_called_self() -> None:
+    """As a column of the self-employed is."""
+    spec = ReleaseSpec.model_validate(
+        {
+            "dataset": "people",
+            "source": {"path": "people.csv"},
+            "target": "ill",
+            "columns": {"self": {"role": "quasi_identifier"}, "ill": {"role": "sensitive"}},
+            "privacy": {"k_anonymity": {"k": 10}},
+        }
+    )
+    part = pd.DataFrame({"self": np.arange(80.0) // 4, "ill": "no"})
+    assert anonymize_part(spec, KEY, part, np.zeros((80, 1)))["self"].value_counts().min() >= 10

@@ -103,6 +103,15 @@ def test_types_are_those_of_the_table_and_other_columns_stay() -> None:
     assert [shown[column].dtype.kind for column in ("age", "born", "member", "more")] == ["i", "M", "b", "i"]
 
 
+def test_a_column_may_be_called_self() -> None:
+    frame, guidance = people()
+    named = frame[["born"]].set_axis(["self"], axis=1)
+    space = ReleaseSpace(AnonymizerTree(k=10).fit(named, guidance).classes_)
+    dates = pd.DataFrame({"self": named["self"].dt.date})
+    shown, moments = space.transform(dates)["self"], space.transform(named)["self"]
+    assert shown.isna().equals(moments.isna()) and (shown.dropna() == moments.dropna().dt.date).all()
+
+
 def test_an_engines_true_and_false_are_read_like_those_of_a_frame() -> None:
     classes = pd.DataFrame({"class_size": [5, 4], "member": ["true", "false"], "member_values": [["true"], ["false"]]})
     assert ReleaseSpace(classes).apply(pd.DataFrame({"member": [True, False]})).tolist() == [0, 1]

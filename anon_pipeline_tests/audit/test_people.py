@@ -147,6 +147,19 @@ def test_behind_every_released_row_stands_its_own_member(people: Batch) -> None:
     assert sizes.min() >= SPEC.k
 
 
+def test_a_column_of_the_twin_may_be_called_self(people: Batch) -> None:
+    def renamed(text: str) -> str:
+        return text.replace("visits", "self")
+
+    policy = harness.policy()
+    policy["columns"] = {renamed(name): column for name, column in policy["columns"].items()}
+    named = ReleaseSpec.model_validate(policy)
+    types = {renamed(name): type_ for name, type_ in TYPES.items()}
+    frames = replace(people, features=people.features.rename(columns=renamed))
+    twin = make_twin(Audited(named, KEY, frames, types), control_people(people.hash, named, KEY))
+    assert "self" in twin.released
+
+
 def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) -> None:
     shown = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC, KEY)).released.astype(str)
     assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))

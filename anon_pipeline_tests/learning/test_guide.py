@@ -303,8 +303,8 @@ def test_no_rows_give_no_guidance() -> None:
 def test_unseen_and_missing_values_are_predicted(model: str) -> None:
     frame, labels, _ = people()
     frame["nothing"] = pd.Series([None] * len(frame), dtype=object)
-    frame["void"] = np.nan
-    types = {**TYPES, "nothing": ColumnType.CATEGORICAL, "void": ColumnType.DATE}
+    frame["void"] = frame["self"] = np.nan  # pandas has a parameter called self
+    types = {**TYPES, "nothing": ColumnType.CATEGORICAL, "void": ColumnType.DATE, "self": ColumnType.NUMERIC}
     fold = np.zeros(len(frame), dtype=int)
     guide = Guide.model_validate({"model": model, "predictions": "in_sample"})
     trained = train(Problem(frame, labels, Task.CLASSIFICATION, types, 0), guide, fold)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from anon_pipeline.cli.tables import show_release
 from anon_pipeline_tests.report.pages import manifest_content, read
 
 
@@ -67,3 +68,23 @@ def test_a_first_release_has_no_former_ones() -> None:
 
 def test_where_nobody_is_followed_the_report_says_that_releases_were_not_compared() -> None:
     assert "This release was judged alone" in read(manifest_content()).text
+
+
+def test_the_command_tells_the_demand_and_who_is_not_in_the_release(capsys: pytest.CaptureFixture[str]) -> None:
+    content = manifest_content()
+    content["rows"] |= {"source": 50_000, "waiting": 587, "sampled_out": 900, "held_out": 120, "without_target": 100}
+    content["spec"]["across_releases"] = {"k": 5, "window": 3}
+    content["across_releases"] = {"measured": {"releases": 3, "fewest": 6, "below": 0}}
+    show_release(content, None, new=True)
+    told = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert (
+        "48,293 released, 549 suppressed, 587 held back, 900 left out at random, 120 kept out for the attacks, "
+        "about 100 left out without a target" in told
+    )
+    assert "at least 5 people share a person's class in each of 3 releases: measured 6 for the person with" in told
+
+
+def test_nothing_is_told_of_people_whom_nothing_kept_out(capsys: pytest.CaptureFixture[str]) -> None:
+    show_release(manifest_content() | {"rows": {"source": 9, "released": 9, "suppressed": 0, "waiting": 0}}, None, True)
+    told = capsys.readouterr().out
+    assert "9 released, 0 suppressed " in told and "share a person's class" not in told
