@@ -53,8 +53,6 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
-#: How many of the columns that such a number determines are told.
-SETTLED_TOLD = 5
 #: The reason why a column that nearly names people is left out, and is no identifier.
 IT_REPEATS = "it repeats, so it cannot show that no person stands twice"
 #: The question about a proposed target: with another target, the column would be published as it is for no reason.
@@ -388,7 +386,7 @@ def _has_times_of_day(survey: Survey, column: ColumnSurvey) -> bool:
 def _ask_about_a_persons_number(
     survey: Survey, proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None
 ) -> None:
-    """Where no name is that of a person's number, ask about a number that repeats and settles who the person is."""
+    """Where no name is that of a person's number, ask about a number that seems to be the one of several rows each."""
     if any(proposal.question == SEVERAL_ROWS for proposal in proposals.values()):
         return
     eligible = [
@@ -402,11 +400,7 @@ def _ask_about_a_persons_number(
     sample = survey.sample.drop_columns([target]) if target is not None else survey.sample
     number = number_of_a_person(sample, codes, eligible)
     if number is not None:
-        name, settled = number
-        told = ", ".join(settled[:SETTLED_TOLD]) + (
-            f" and {more} more" if (more := len(settled) - SETTLED_TOLD) > 0 else ""
-        )
-        why = f"it repeats, and who knows it knows {told}, as with a person's number"
+        name, why = number
         proposals[name] = replace(proposals[name], role=Role.IDENTIFIER, why=why, question=SEVERAL_ROWS)
 
 

@@ -182,6 +182,37 @@ def test_a_number_that_settles_who_a_person_is_goes_unasked(
     assert of(profiled(engine, tmp_path, texts), "zper").question == SEVERAL_ROWS
 
 
+def panel(rows_of_a_person_and_year: int = 1) -> pd.DataFrame:
+    """People of 300 numbers, called `n`, in three of five years each; only their sex never changes."""
+    draw = np.random.default_rng(4)
+    years = np.concatenate([draw.permutation(5)[:3] for _ in range(300)]) + 2019
+    person = np.repeat(np.arange(300), 3 * rows_of_a_person_and_year)
+    return pd.DataFrame(
+        {
+            "n": person + 1,
+            "jahr": np.repeat(years, rows_of_a_person_and_year),
+            "sex": draw.choice(["f", "m"], 300)[person],
+            "spent": draw.integers(0, 400, len(person)),
+        }
+    )
+
+
+def test_a_persons_number_that_never_stands_twice_in_a_year_goes_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
+    number = of(profiled(engine, tmp_path, panel()), "n")
+    assert (number.role, number.question) == (Role.IDENTIFIER, SEVERAL_ROWS)
+    assert "hardly ever with the same jahr" in number.why
+    gone = panel().rename(columns={"jahr": "geburtsjahr"})
+    assert of(profiled(engine, tmp_path, gone), "n").question is None  # siblings are of different years, too
+
+
+def test_a_number_of_many_people_or_a_part_of_a_date_is_no_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Several rows of a household in every year, and the months of several years."""
+    assert of(profiled(engine, tmp_path, panel(2)), "n").question is None
+    months = panel().assign(n=lambda rows: rows.index // 10).rename(columns={"n": "monat", "jahr": "spent_on"})
+    months["jahr"] = months.index % 10
+    assert of(profiled(engine, tmp_path, months), "monat").question is None
+
+
 def test_what_is_worked_out_from_a_number_makes_it_a_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Bands of an age, and other units; nor does a postal code that settles town and region number a person."""
     draw = np.random.default_rng(6)
