@@ -25,6 +25,8 @@ FAILED = "the table could not be processed"
 
 #: Most rows, and most cells, of an unknown table that are read for its description.
 SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
+#: Columns whose distinct values are counted exactly at the same time.
+COUNTED_AT_ONCE = 20
 #: Texts that people write where they know nothing.
 MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
 
@@ -126,18 +128,28 @@ class DuckDBEngine(SqlEngine):
                 markers = [marker for marker in MISSING_MARKERS if _occurs(session, marker, texts)]
                 missing = tuple(dict.fromkeys([*source.missing, *markers]))
                 values = {name: _value(name, kind, missing) for name, kind in storage.items()}
-                whole = "chosen" if every == 1 else opened.relation
-                distinct = "count(DISTINCT {})" if every == 1 else "approx_count_distinct({})"
-                counts = ", ".join(f"count({value}), {distinct.format(value)}" for value in values.values())
-                counted = _only_row(session, f"SELECT {counts} FROM {whole}")
+                counted = _counted(session, list(values.values()), None if every == 1 else opened.relation)
             columns_found = [
                 ColumnSurvey(name, storage[name], known, min(known, distinct), *_readings(session, value))
-                for (name, value), known, distinct in zip(values.items(), counted[0::2], counted[1::2], strict=True)
+                for (name, value), known, distinct in zip(values.items(), *counted, strict=True)
             ]
             select = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
             sample = session.arrow(f"SELECT {select} FROM chosen")
             empty = sources.empty_rows(session.connection, source, path, self._scratch)
             return Survey(rows, tuple(columns_found), missing, sample, empty)
+
+
+def _counted(session: Session, values: Sequence[str], whole: str | None) -> tuple[list[int], list[int]]:
+    """Rows with a value and distinct values of each column: of the sample exactly, else roughly of the whole table."""
+    distinct = "count(DISTINCT {})" if whole is None else "approx_count_distinct({})"
+    counts: list[int] = []
+    # Every exact count has tables of its own, so that those of a thousand columns do not fit into memory at once.
+    at_once = COUNTED_AT_ONCE if whole is None else len(values)
+    for start in range(0, len(values), at_once):
+        part = values[start : start + at_once]
+        counted = ", ".join(f"count({value}), {distinct.format(value)}" for value in part)
+        counts += _only_row(session, f"SELECT {counted} FROM {whole or 'chosen'}")
+    return counts[0::2], counts[1::2]
 
 
 def _value(name: str, storage: str, missing: Sequence[str]) -> str:

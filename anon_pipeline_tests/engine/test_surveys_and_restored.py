@@ -75,6 +75,15 @@ def test_a_table_without_texts_has_no_markers_and_empty_lines_are_counted(engine
     assert (found.rows, found.empty) == (2, 1)
 
 
+def test_hundreds_of_columns_are_counted_in_little_memory(tmp_path: Path) -> None:
+    """Exact counts of all of them at the same time took more than 3 MB each, however few the rows."""
+    table = pa.table({f"x{number}": [row * number % 7 for row in range(20)] for number in range(1, 201)})
+    pq.write_table(table, tmp_path / "people.parquet")
+    found = DuckDBEngine(tmp_path / "spill", "300MB").survey(PEOPLE, tmp_path / "people.parquet")
+    assert [column.distinct for column in found.columns] == [1 if number % 7 == 0 else 7 for number in range(1, 201)]
+    assert all(column.known == 20 for column in found.columns)
+
+
 def test_settings_of_an_engine_make_a_database_of_its_own(tmp_path: Path) -> None:
     """The same settings share it, and an error leaves it."""
     first = engine_module._database(tmp_path, None, 1)
