@@ -113,6 +113,7 @@ class Profile:
     target_named : whether a person has named it, so that it is not asked for
     read : the format of the file, by key of the source
     asked : questions that a person must decide about the source, by its key
+    is_wide : whether more columns could be grouped than are proposed
     notes : findings about the file that need no decision
     """
 
@@ -127,6 +128,7 @@ class Profile:
     asked: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     target_named: bool = False
+    is_wide: bool = False
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -190,6 +192,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         reading.asked,
         (*reading.notes, *notes),
         named is not None,
+        bool(notes),
     )
 
 
@@ -241,7 +244,9 @@ def _is_fine(proposal: Proposal) -> bool:
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
     """Questions about the format of a column, unless the column is not used."""
-    return {} if proposal.role in (Role.EXCLUDE, Role.IDENTIFIER) and proposal.question is None else asked
+    if proposal.role in (Role.EXCLUDE, Role.IDENTIFIER) and proposal.question is None:
+        return {}
+    return {key: asked[key] for key in asked if key != "type" or proposal.question != SEVERAL_ROWS}
 
 
 def names_are_values(survey: Survey) -> bool:

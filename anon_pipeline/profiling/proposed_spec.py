@@ -49,6 +49,8 @@ def _target(profiled: Profile) -> str:
     """The question for the target, where nobody has named it."""
     if profiled.target is None:
         guess = "no column is named as what is usually predicted; its role is to be decided, too"
+        if profiled.is_wide:
+            guess += "; or delete this file and begin again with --target, so that what says most of it is grouped"
     else:
         guess = f"{profiled.target} is proposed"
     return f"which column will be predicted from the release? {guess}"

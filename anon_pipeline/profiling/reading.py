@@ -37,6 +37,13 @@ AS_KINDS = (
     "categorical, or numeric if a higher one means more"
 )
 
+#: Names of columns with the number of something, such as a school or a case, and the question about them.
+NUMBERS_OF = ("id", "ids", "identifier")
+AS_NUMBER_OF = (
+    "by its name it numbers something, and a median of such numbers says nothing; write categorical, or numeric if a "
+    "higher one means more"
+)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -219,6 +226,9 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
                 f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
                 "quantity"
             )
+            continue
+        if named_by(surveyed.name, NUMBERS_OF) and whole and surveyed.distinct > 2:
+            asked.setdefault(surveyed.name, {})["type"] = AS_NUMBER_OF
             continue
         if is_of_kinds(surveyed.name) and whole and 2 < surveyed.distinct <= FEW_KINDS:
             asked.setdefault(surveyed.name, {})["type"] = AS_KINDS

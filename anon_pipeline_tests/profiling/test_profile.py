@@ -321,6 +321,7 @@ def test_numbers_that_hardly_two_people_share_come_before_others(engine: DuckDBE
     found = profiled(engine, tmp_path, frame)
     assert [one.name for one in found.columns if one.role is Role.EXCLUDE] == ["m1", "m2"]
     assert "the first, numbers nearly unique to a person last, are proposed" in found.notes[0]
+    assert found.is_wide and not profiled(engine, tmp_path, frame.drop(columns=["m0", "m1"])).is_wide
     assert found.key is not None
     assert all(name.startswith("c") for name in found.key.columns)
 
@@ -359,6 +360,17 @@ def test_a_code_that_hardly_two_people_share_is_dropped_without_a_question(
         assert "hierarchy: {prefix: [5, 3, 2]}" in str(of(found, name).question)
     assert "whose leading zeros may be lost" in of(found, "plz").asked["type"]
     assert of(found, "occupation").role is Role.IDENTIFIER
+
+
+def test_a_median_of_numbers_of_schools_or_cases_would_be_shown(engine: DuckDBEngine, tmp_path: Path) -> None:
+    draw = np.random.default_rng(3)
+    frame = people(300).assign(case_id=draw.integers(1, 70, 300), hours_paid=draw.integers(1, 70, 300))
+    found = profiled(engine, tmp_path, frame)
+    assert of(found, "case_id").role is Role.QUASI_IDENTIFIER
+    assert "it numbers something" in of(found, "case_id").asked["type"]
+    assert of(found, "hours_paid").asked == {}
+    several = profiled(engine, tmp_path, panel().rename(columns={"n": "id"}))
+    assert (of(several, "id").question, of(several, "id").asked) == (SEVERAL_ROWS, {})
 
 
 @pytest.mark.parametrize("name", ["race", "HISPAN", "ethnic", "religion", "party"])

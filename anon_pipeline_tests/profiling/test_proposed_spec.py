@@ -105,7 +105,9 @@ def test_the_proposed_target_is_left_unprotected() -> None:
 def test_no_target_is_guessed_where_there_is_none() -> None:
     text = propose_spec(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
     assert "target: decide  # which column" in text
-    assert "l_diversity" not in text
+    assert "l_diversity" not in text and "--target" not in text
+    wide = replace(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), is_wide=True)
+    assert "begin again with --target" in questions(wide)[0].question
 
 
 def test_gaps_of_the_proposed_target_go_unasked() -> None:
