@@ -53,6 +53,11 @@ SEVERAL_ROWS = (
     "identifier is proposed, and no person may stand twice: a class of k rows must be k people; make one row a person, "
     "or write exclude if it numbers something else"
 )
+#: The question about a column that numbers people, a few of whom stand in several rows.
+A_FEW_TWICE = (
+    "identifier is proposed, and a run refuses it as long as a person stands twice, as in some rows here; keep one row "
+    "a person, or write exclude if it numbers something else"
+)
 #: The reason why a column that nearly names people is left out, and is no identifier.
 IT_REPEATS = "it repeats, so it cannot show that no person stands twice"
 #: The question about a proposed target: with another target, the column would be published as it is for no reason.
@@ -333,7 +338,7 @@ def _as_identifier(survey: Survey, column: ColumnSurvey, kind: ColumnType, value
     if direct is None:
         return None
     if unique > NEAR_UNIQUE and not (direct.shared and _repeats(survey, column)):
-        return Role.IDENTIFIER, direct.why, None
+        return Role.IDENTIFIER, direct.why, A_FEW_TWICE if _repeats(survey, column) else None
     if direct.of_one_person and unique > REPEATS:
         return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS
     return Role.EXCLUDE, f"{direct.why}; {IT_REPEATS}", None

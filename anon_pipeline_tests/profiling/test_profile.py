@@ -149,6 +149,16 @@ def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckD
     assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
 
 
+def test_a_few_people_who_stand_twice_go_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """The first run refused what was proposed."""
+    frame = people(300).assign(licence_number=np.arange(300) + 5000, member_id=np.arange(300) + 9000)
+    frame.loc[299, "licence_number"] = 5000
+    found = profiled(engine, tmp_path, frame)
+    assert of(found, "licence_number").role is of(found, "member_id").role is Role.IDENTIFIER
+    assert "keep one row a person" in str(of(found, "licence_number").question)
+    assert of(found, "member_id").question is None
+
+
 def visits(several: int = 3) -> pd.DataFrame:
     """Some rows of each of 200 people, in a table whose person's number is called `zper`."""
     draw = np.random.default_rng(1)
