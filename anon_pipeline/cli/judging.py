@@ -17,7 +17,7 @@ from anon_pipeline.spec import ReleaseSpec, Role
 
 @app.command()
 def verify(
-    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table.")],
+    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table, workbook, or file of Stata or SPSS.")],
     spec: Annotated[Path | None, typer.Option(help="Judge it by this spec.")] = None,
     quasi_identifiers: Annotated[str | None, typer.Option(help="Or by these columns: a,b,c.")] = None,
     k: Annotated[int | None, typer.Option(min=2, help="People a class must have at least.")] = None,

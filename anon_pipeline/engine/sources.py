@@ -331,6 +331,20 @@ def harmless(error: BaseException) -> str:
     return f"the library reported {type(error).__name__}"
 
 
+def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> Path:
+    """The rows of a file of SPSS, Stata or SAS, as `releases export` writes them, in the types that the file states."""
+    stored = destination.with_name("survey.parquet")
+    try:
+        selected = store_survey_file(path, stored, path.name)
+        check_names(path.name, pq.read_schema(stored).names)
+        with exactly(stored) as (place,):
+            rows = f"SELECT {selected} FROM read_parquet({place}, {PLAIN})"
+            connection.execute(f"COPY ({rows}) TO {literal(str(destination))} (FORMAT parquet)")
+        return destination
+    finally:
+        stored.unlink(missing_ok=True)
+
+
 def import_table(
     connection: duckdb.DuckDBPyConnection,
     reader: Reader,
@@ -339,7 +353,7 @@ def import_table(
     measured: Sequence[str] = (),
     written: Source | None = None,
 ) -> Path:
-    """Any CSV or Parquet table as a Parquet file, for reading it as an outsider would.
+    """Any CSV, workbook, Parquet, SPSS, Stata or SAS table as a Parquet file, for reading it as an outsider would.
 
     The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
     become numbers, if all their fields are numbers, since the order of their values matters.
@@ -350,9 +364,11 @@ def import_table(
         if path.is_file() and kind_of(path) == "parquet":
             check_names(path.name, pq.read_schema(path).names)
             return path
+        destination = scratch / "imported.parquet"
+        if path.is_file() and is_survey_file(path):
+            return _imported_survey_file(connection, path, destination)
         if not path.is_file() or kind_of(path) != "csv":
             raise InputError(f"{path}: is no CSV or Parquet file")
-        destination = scratch / "imported.parquet"
         with text_relation(connection, written or Source(path=path.name), path, path.name, scratch, whole=True) as rows:
             source = OpenSource(rows, path.name)
             select = []

@@ -288,6 +288,20 @@ def test_a_table_may_stand_anywhere_on_its_sheet(engine: DuckDBEngine, tmp_path:
     )
 
 
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_a_published_file_of_spss_or_stata_is_judged(engine: DuckDBEngine, tmp_path: Path, ending: str) -> None:
+    """`releases export` writes it, and nobody could verify it."""
+    write = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta}[ending]
+    frame = pd.DataFrame({"age": [30.0, 30.0, np.nan], "pay": [1.5, 2.0, 3.0], "town": ["Ulm", "Ulm", ""]})
+    write(frame, str(tmp_path / f"p.{ending}"))
+    table = pq.read_table(engine.import_table(tmp_path / f"p.{ending}", tmp_path))
+    assert table.to_pydict() == {"age": [30, 30, None], "pay": [1.5, 2.0, 3.0], "town": ["Ulm", "Ulm", None]}
+    assert sorted(path.name for path in tmp_path.glob("*.parquet")) == ["imported.parquet"]
+    (tmp_path / f"q.{ending}").write_bytes(b"no such file")
+    with pytest.raises(InputError):
+        engine.import_table(tmp_path / f"q.{ending}", tmp_path)
+
+
 def test_only_a_csv_or_parquet_file_is_a_release_of_others(engine: DuckDBEngine, tmp_path: Path) -> None:
     as_json_lines(tmp_path / "p.jsonl")
     for path in (tmp_path / "p.jsonl", tmp_path):
