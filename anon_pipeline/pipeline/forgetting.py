@@ -76,6 +76,8 @@ def _lines(file: Path) -> list[str]:
     """The distinct lines of a text file that are not blank, without a byte order mark."""
     try:
         text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{file}: there is no such file; write one identifier a line") from None
     except (OSError, ValueError):
         raise InputError(f"{file}: cannot be read as a text file; write one identifier a line") from None
     lines = [line for line in dict.fromkeys(text.split("\n")) if line.strip()]

@@ -315,4 +315,6 @@ def test_who_asks_to_be_forgotten_is(three_months: Place, tmp_path: Path) -> Non
 
 def test_a_list_of_names_that_cannot_be_read_is_told(three_months: Place, tmp_path: Path) -> None:
     ended = command("forget", three_months.dataset, tmp_path / "absent.txt", home=three_months.home.root)
+    assert ended.exit_code == 2 and "absent.txt: there is no such file" in ended.sentence
+    ended = command("forget", three_months.dataset, tmp_path, home=three_months.home.root)
     assert ended.exit_code == 2 and "cannot be read as a text file" in ended.sentence
