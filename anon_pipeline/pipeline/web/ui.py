@@ -4,6 +4,7 @@
 gets a host name that exists nowhere. So a change in Dagster may break the UI, but never expose it without the guard.
 """
 
+import signal
 import sys
 from typing import Any
 
@@ -22,6 +23,9 @@ def main() -> None:
         return start([OURS if part == THEIRS else part for part in command], **how)
 
     dev.open_ipc_subprocess = guarded  # type: ignore
+    # A shell that starts a command in the background has it ignore Ctrl-C, and Dagster gives SIGTERM the same handler.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     dev.dev_command([*sys.argv[1:], "--host", NOWHERE], prog_name="anon-pipeline ui")
 
 
