@@ -24,7 +24,7 @@ from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
 from anon_pipeline.profiling.numbering import no_measure
-from anon_pipeline.profiling.reading import CODE, PLACES, TRADES, Reading, type_of
+from anon_pipeline.profiling.reading import BY_FIRST_SIGNS, CODE, PLACES, TRADES, Reading, type_of
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.several_rows import number_of_a_person
 from anon_pipeline.profiling.special_categories import special_category
@@ -73,7 +73,7 @@ AS_MOMENT = (
 #: The question about codes of places or trades that hardly any two people share.
 AS_CODE = (
     "exclude is proposed; a code's first signs can be grouped: write quasi_identifier, with type: categorical and "
-    "hierarchy: {prefix: [5, 3, 2]}"
+    f"{BY_FIRST_SIGNS}"
 )
 #: The most quasi-identifiers that can be grouped well; of more, those most associated with the target are proposed.
 MOST_GROUPED = 12
@@ -385,6 +385,8 @@ def _by_its_spread(
     rare = separation.in_rare_values(codes, K)
     if kind is ColumnType.NUMERIC and rare >= RARE:
         why += f"; {share_text(rare)} have a value that fewer than {K} share, which identifies as a name does"
+    if kind is ColumnType.CATEGORICAL and named_by(column.name, PLACES):
+        why += f"; its first signs can be grouped by {BY_FIRST_SIGNS}"
     return Role.QUASI_IDENTIFIER, why, None
 
 

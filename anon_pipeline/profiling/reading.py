@@ -29,6 +29,8 @@ TRADES = ("naics", "nace", "isco", "isic", "soc", "occ", "occupation", "industry
 CODES = (*PLACES, *TRADES, "code", "codes", "cd", "fips", "kod", "codigo", "codice")
 #: Digits and letters of a code, with at least one digit.
 CODE = re.compile("(?=.*[0-9])[0-9A-Za-z -]{2,10}")
+#: How codes are grouped by their first signs.
+BY_FIRST_SIGNS = "hierarchy: {prefix: [5, 3, 2]}; with recode: {form: range} the table shows 101** where it has * else"
 #: The most distinct whole numbers that may be codes of kinds of people.
 FEW_KINDS = 20
 #: The question about such numbers.
@@ -221,10 +223,10 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
         values = [float(value) for value in survey.sample.column(surveyed.name).unique().drop_null().to_pylist()]
         whole = all(value == int(value) for value in values if abs(value) < 2**53)
         if named_by(surveyed.name, CODES) and whole and surveyed.distinct > 2:
-            steps = " and hierarchy: {prefix: [5, 3, 2]}" if named_by(surveyed.name, PLACES) else ""
+            steps = f" and {BY_FIRST_SIGNS}" if named_by(surveyed.name, PLACES) else ""
             asked.setdefault(surveyed.name, {})["type"] = (
-                f"by its name a code, whose leading zeros may be lost; write categorical{steps}, or numeric if it is a "
-                "quantity"
+                "by its name a code, whose leading zeros may be lost; write numeric if it is a quantity, else "
+                f"categorical{steps}"
             )
             continue
         if named_by(surveyed.name, NUMBERS_OF) and whole and surveyed.distinct > 2:

@@ -13,7 +13,7 @@ from anon_pipeline.engine import duckdb as engine_module
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import profile_table
-from anon_pipeline.profiling.profile import MOST_GROUPED, SEVERAL_ROWS, Profile, Proposal
+from anon_pipeline.profiling.profile import MOST_GROUPED, Profile, Proposal
 from anon_pipeline.spec import ColumnType, Role
 from anon_pipeline_tests.end_to_end.harness import people
 
@@ -138,110 +138,6 @@ def test_a_value_of_a_person_stands_in_the_profile(found: Profile) -> None:
 def profiled(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame) -> Profile:
     frame.to_csv(folder / "people.csv", index=False)
     return profile_table(engine, folder / "people.csv")
-
-
-def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckDBEngine, tmp_path: Path) -> None:
-    frame = people(300).assign(patient_id=np.repeat(np.arange(100), 3) + 5000, visit=np.arange(300).astype(str))
-    frame["note"] = [f"note {number}" for number in range(300)]
-    found = profiled(engine, tmp_path, frame)
-    assert of(found, "patient_id").question == SEVERAL_ROWS
-    # beside it no other identifier, with which no row would share its identifiers with another
-    assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["patient_id"]
-
-
-def test_a_few_people_who_stand_twice_go_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """The first run refused what was proposed."""
-    frame = people(300).assign(licence_number=np.arange(300) + 5000, member_id=np.arange(300) + 9000)
-    frame.loc[299, "licence_number"] = 5000
-    found = profiled(engine, tmp_path, frame)
-    assert of(found, "licence_number").role is of(found, "member_id").role is Role.IDENTIFIER
-    assert "keep one row a person" in str(of(found, "licence_number").question)
-    assert of(found, "member_id").question is None
-
-
-def visits(several: int = 3) -> pd.DataFrame:
-    """Some rows of each of 200 people, in a table whose person's number is called `zper`."""
-    draw = np.random.default_rng(1)
-    born = (pd.Timestamp("1950-01-01") + pd.to_timedelta(draw.integers(0, 20_000, 200), unit="D")).strftime("%Y-%m-%d")
-    person = np.repeat(np.arange(200), several)
-    number = np.sort(draw.choice(90_000, 200, replace=False)) + 100_000
-    rows = 200 * several
-    return pd.DataFrame(
-        {
-            "row": draw.permutation(10 * rows)[:rows],
-            "zper": number[person],
-            "born": born[person],
-            "sex": draw.choice(["f", "m"], 200)[person],
-            "plan": draw.integers(1, 8, 200)[person],
-            "year": np.tile(np.arange(several), 200),
-            "spent": draw.integers(0, 400, rows),
-        }
-    )
-
-
-@pytest.mark.parametrize("settled", [["born", "sex", "plan"], ["born", "sex"], ["sex", "plan"]])
-def test_a_number_that_settles_who_a_person_is_goes_unasked(
-    settled: list[str], engine: DuckDBEngine, tmp_path: Path
-) -> None:
-    found = profiled(engine, tmp_path, visits()[["row", "zper", *settled, "year", "spent"]])
-    zper = of(found, "zper")
-    assert (zper.role, zper.question) == (Role.IDENTIFIER, SEVERAL_ROWS)
-    assert f"who knows it knows {', '.join(settled)}, as with a person's number" in zper.why
-    assert [one.name for one in found.columns if one.role is Role.IDENTIFIER] == ["zper"]
-    texts = visits().assign(zper=[f"P{number}" for number in visits()["zper"]])
-    assert of(profiled(engine, tmp_path, texts), "zper").question == SEVERAL_ROWS
-
-
-def panel(rows_of_a_person_and_year: int = 1) -> pd.DataFrame:
-    """People of 300 numbers, called `n`, in three of five years each; only their sex never changes."""
-    draw = np.random.default_rng(4)
-    years = np.concatenate([draw.permutation(5)[:3] for _ in range(300)]) + 2019
-    person = np.repeat(np.arange(300), 3 * rows_of_a_person_and_year)
-    return pd.DataFrame(
-        {
-            "n": person + 1,
-            "jahr": np.repeat(years, rows_of_a_person_and_year),
-            "sex": draw.choice(["f", "m"], 300)[person],
-            "spent": draw.integers(0, 400, len(person)),
-        }
-    )
-
-
-def test_a_persons_number_that_never_stands_twice_in_a_year_goes_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
-    number = of(profiled(engine, tmp_path, panel()), "n")
-    assert (number.role, number.question) == (Role.IDENTIFIER, SEVERAL_ROWS)
-    assert "hardly ever with the same jahr" in number.why
-    gone = panel().rename(columns={"jahr": "geburtsjahr"})
-    assert of(profiled(engine, tmp_path, gone), "n").question is None  # siblings are of different years, too
-
-
-def test_a_number_of_many_people_or_a_part_of_a_date_is_no_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """Several rows of a household in every year, and the months of several years."""
-    assert of(profiled(engine, tmp_path, panel(2)), "n").question is None
-    months = panel().assign(n=lambda rows: rows.index // 10).rename(columns={"n": "monat", "jahr": "spent_on"})
-    months["jahr"] = months.index % 10
-    assert of(profiled(engine, tmp_path, months), "monat").question is None
-
-
-def test_what_is_worked_out_from_a_number_makes_it_a_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """Bands of an age, and other units; nor does a postal code that settles town and region number a person."""
-    draw = np.random.default_rng(6)
-    age = draw.integers(18, 90, 600)
-    place = draw.integers(10_000, 10_200, 600)
-    frame = pd.DataFrame(
-        {
-            "age": age,
-            "months": age * 12,
-            "band": age // 7,
-            "decade": [f"from {one // 10 * 10}" for one in age],
-            "works": (age > 20) & (age < 67),
-            "plz": place,
-            "town": [f"Town {one * 7 % 40}" for one in place],
-            "region": [f"Region {one * 11 % 3}" for one in place],
-            "spent": draw.integers(0, 400, 600),
-        }
-    )
-    assert not [one.name for one in profiled(engine, tmp_path, frame).columns if one.role is Role.IDENTIFIER]
 
 
 def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -372,6 +268,15 @@ def test_a_code_that_hardly_two_people_share_is_dropped_without_a_question(
     assert of(found, "occupation").role is Role.IDENTIFIER
 
 
+def test_the_reason_of_a_postal_code_says_how_its_first_signs_are_grouped(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Of texts nobody was asked, and nothing was said: most of them were shown as `*`."""
+    frame = people(300)
+    frame["zip_code"] = [f"{1 + number % 40 * 31:05d}" for number in range(300)]
+    found = of(profiled(engine, tmp_path, frame), "zip_code")
+    assert found.role is Role.QUASI_IDENTIFIER and found.question is None
+    assert "hierarchy: {prefix: [5, 3, 2]}; with recode: {form: range}" in found.why
+
+
 def test_a_median_of_numbers_of_schools_or_cases_would_be_shown(engine: DuckDBEngine, tmp_path: Path) -> None:
     draw = np.random.default_rng(3)
     frame = people(300).assign(case_id=draw.integers(1, 70, 300), hours_paid=draw.integers(1, 70, 300))
@@ -379,8 +284,6 @@ def test_a_median_of_numbers_of_schools_or_cases_would_be_shown(engine: DuckDBEn
     assert of(found, "case_id").role is Role.QUASI_IDENTIFIER
     assert "it numbers something" in of(found, "case_id").asked["type"]
     assert of(found, "hours_paid").asked == {}
-    several = profiled(engine, tmp_path, panel().rename(columns={"n": "id"}))
-    assert (of(several, "id").question, of(several, "id").asked) == (SEVERAL_ROWS, {})
 
 
 @pytest.mark.parametrize("name", ["race", "HISPAN", "ethnic", "religion", "party"])
