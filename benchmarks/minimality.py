@@ -13,7 +13,7 @@ spread), which no key protects.
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -104,7 +104,8 @@ def attacked(one: Table, tries: int = TRIES, seldom: float = 100.0) -> Replay | 
 
     @cache
     def prepared(values: tuple[int, ...]) -> enforce.Prepared:
-        return one.repair.prepared(_counted(one.cell, np.array(values), diseases))
+        people = _counted(one.cell, np.array(values), diseases)
+        return replace(one.repair, people=people).prepared()
 
     def regroup(values: IntArray, number: int) -> IntArray:
         return prepared(tuple(values.tolist())).under(one.repair.chance(_key(number)))[one.cell]

@@ -146,9 +146,9 @@ class Criterion:
         return int(self.numeric(slice(0, 1)).shape[1]) + sum(len(present) for _, present, _ in self.one_hot)
 
 
-def criterion_outputs(cells: Cells, spread: float, seed: int, weighed: bool = False) -> FloatArray:
-    """The outputs of all cells, shape (C, o); see `Criterion`."""
-    return Criterion(cells, spread, seed, weighed=weighed).of()
+def criterion_outputs(cells: Cells, spread: float, seed: int) -> FloatArray:
+    """The outputs of all cells, of columns that are not weighed, shape (C, o); see `Criterion`."""
+    return Criterion(cells, spread, seed).of()
 
 
 def _per_deviation(variance: float) -> float:

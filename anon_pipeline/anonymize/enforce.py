@@ -155,10 +155,10 @@ def prepare(  # noqa: PLR0913 (a `Repair` holds them all)
     outputs: FloatArray,
     people: ClassStatistics,
     holds: Holds,
-    recount: Recount | None = None,
-    least: int = 1,
-    mixing: Mixing | None = None,
-    former: IntArray | None = None,
+    recount: Recount | None,
+    least: int,
+    mixing: Mixing | None,
+    former: IntArray | None,
 ) -> Prepared:
     """Everything that does not depend on the key.
 
@@ -206,7 +206,7 @@ def chance_to_stay(
     return np.where(can, np.where(held, by_chance, 0.0), 1.0)
 
 
-def union_chances(rungs: list[Rung], former: IntArray | None = None) -> list[UnionChances]:
+def union_chances(rungs: list[Rung], former: IntArray | None) -> list[UnionChances]:
     """How likely unions are to stay, rung by rung from the top down; for `former` see `Prepared`."""
     chances = []
     for upper, rung in zip(rungs[:0:-1], rungs[-2::-1], strict=True):

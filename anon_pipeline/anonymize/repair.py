@@ -65,23 +65,22 @@ class Repair:
         """The random decisions under the key; none where no demand depends on sensitive values."""
         return Chance.of(key, self.cells) if self.people.sensitive else Chance.none(self.cells)
 
-    def mixing(self, people: ClassStatistics | None = None) -> Mixing | None:
+    def mixing(self) -> Mixing | None:
         """The sensitive values that the guidance lets expect; None where a demand is about a population."""
-        return Mixing.of(self.cells, people or self.people) if self.mixes and self.recount is None else None
+        return Mixing.of(self.cells, self.people) if self.mixes and self.recount is None else None
 
-    def prepared(self, people: ClassStatistics | None = None) -> enforce.Prepared:
-        """All that does not hang on the key, if nobody may be left out; with other `people` where given."""
-        return self._prepared(people or self.people, self.class_of_cell, self.mixing(people))
+    def prepared(self) -> enforce.Prepared:
+        """Everything that does not depend on the key, if nobody may be left out."""
+        return self._prepared(self.people, self.class_of_cell)
 
-    def repaired(self, key: Key, people: ClassStatistics | None = None) -> IntArray:
-        """The class of each cell, -1 where its people are left out, shape (C,); with other `people` where given."""
-        chance, mixing = self.chance(key), self.mixing(people)
-        people, group = people or self.people, self.class_of_cell
+    def repaired(self, key: Key) -> IntArray:
+        """The class of each cell, -1 where its people are left out, shape (C,)."""
+        chance, people, group = self.chance(key), self.people, self.class_of_cell
         if self.suppressible:
             people, group = enforce.leave_out(people, group, self.outputs, self.holds, self.suppressible, chance)
-        return self._prepared(people, group, mixing).under(chance)
+        return self._prepared(people, group).under(chance)
 
-    def _prepared(self, people: ClassStatistics, group: IntArray, mixing: Mixing | None) -> enforce.Prepared:
+    def _prepared(self, people: ClassStatistics, group: IntArray) -> enforce.Prepared:
         return enforce.prepare(
             self.cells,
             self.features,
@@ -91,7 +90,7 @@ class Repair:
             self.holds,
             self.recount,
             self.least,
-            mixing,
+            self.mixing(),
             self.former,
         )
 

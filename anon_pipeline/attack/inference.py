@@ -106,9 +106,7 @@ def inference(attacked: Attacked, targets: int) -> list[Finding]:
     return findings
 
 
-def within_groups(
-    attacked: Attacked, sensitive: Outcome, members: Candidates, control: Candidates | None, *, name: str = "inference"
-) -> Finding:
+def within_groups(attacked: Attacked, sensitive: Outcome, members: Candidates, control: Candidates | None) -> Finding:
     """The most frequent label among a person's candidate records; on a tie the one more frequent in the release."""
     table = counts(members.unit[attacked.release.group], sensitive.released, (len(members.sizes), sensitive.labels))
     right, certain = _mode_guess(table, members, sensitive.members)
@@ -133,7 +131,7 @@ def within_groups(
         "labels": sensitive.labels,
     }
     return finding(
-        f"{name}: {sensitive.domain.name}",
+        f"inference: {sensitive.domain.name}",
         "inference",
         Known(tuple(attacked.knowledge.quasi_identifiers)),
         f"guesses {sensitive.domain.name} right{_how_close(sensitive)} from the group a person fits best",

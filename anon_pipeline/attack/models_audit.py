@@ -177,7 +177,6 @@ def audit_fitted(
     non_members: pd.DataFrame,
     question: Question,
     effort: Effort = DEFAULT_EFFORT,
-    name: str = FITTED,
 ) -> ModelsAudit:
     """Attack a fitted model, such as the one that guides the grouping, without training another one.
 
@@ -192,11 +191,11 @@ def audit_fitted(
     """
     target, seed, half = question.target, effort.seed, effort.sample // 2
     inside, outside = _drawn(members, target, half, seed), _drawn(non_members, target, half, seed)
-    membership = membership_inference.attack_by_loss(model, inside, outside, question, name=name, delta=effort.delta)
+    membership = membership_inference.attack_by_loss(model, inside, outside, question, name=FITTED, delta=effort.delta)
     fewer = _drawn(inside, target, effort.asked, seed), _drawn(outside, target, effort.asked, seed)
     people = pd.concat(fewer, ignore_index=True)
     member = np.arange(len(people)) < len(fewer[0])
-    inference = _inference(model, people, member, question, name)
+    inference = _inference(model, people, member, question, FITTED)
     return ModelsAudit(len(inside), len(outside), (membership,), tuple(inference))
 
 

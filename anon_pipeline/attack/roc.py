@@ -55,7 +55,7 @@ class Auc:
 
 
 def operating_point(
-    members: FloatArray, non_members: FloatArray, rate: float, *, delta: float = DELTA, judged: int = len(JUDGED_AT)
+    members: FloatArray, non_members: FloatArray, rate: float, *, delta: float = DELTA
 ) -> OperatingPoint | None:
     """The share of members found where at most `rate` of the non-members are called members.
 
@@ -65,7 +65,6 @@ def operating_point(
     Parameters
     ----------
     members, non_members : the scores, shapes (m,) and (n,); larger means more like a member
-    judged : number of operating points among which the largest epsilon will be chosen
 
     Returns
     -------
@@ -81,7 +80,7 @@ def operating_point(
     # Beta(allowed + 1, n - allowed), or is smaller if there are ties. This limit is the exact quantile of that
     # distribution.
     most = clopper_pearson(allowed, len(non_members)).high
-    epsilon = epsilon_lower_bound(members_found, len(members), allowed, len(non_members), delta=delta, judged=judged)
+    epsilon = epsilon_lower_bound(members_found, len(members), allowed, len(non_members), delta=delta)
     return OperatingPoint(rate, allowed, clopper_pearson(members_found, len(members)), most, epsilon)
 
 

@@ -23,7 +23,7 @@ from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.repair import Repair
-from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
@@ -98,11 +98,6 @@ class Demands:
     grids: Mapping[str, float]
     seed: int
     suppression: float = 0.0
-
-    def hold(self, statistics: ClassStatistics) -> BoolArray:
-        """Which classes meet every demand, shape (J,)."""
-        held: BoolArray = np.logical_and.reduce([demand.holds(statistics) for demand in self.models])
-        return held
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import pytest
 
 from anon_pipeline import AnonymizerTree
 from anon_pipeline.anonymize import encoding, feature_importance
-from anon_pipeline.anonymize.criterion import IMPORTANCE_WEIGHT, criterion_outputs
+from anon_pipeline.anonymize.criterion import IMPORTANCE_WEIGHT, Criterion
 from anon_pipeline.tables import Cells
 
 
@@ -64,7 +64,7 @@ def test_nothing_told_leaves_columns_alike() -> None:
     frame = some_people(100)
     cells = counted(frame, np.zeros((100, 1)))
     assert feature_importance.FeatureImportance.of(cells).shares.tolist() == pytest.approx([1 / 3] * 3)
-    plain, weighed = criterion_outputs(cells, 2.0, 0), criterion_outputs(cells, 2.0, 0, weighed=True)
+    plain, weighed = (Criterion(cells, 2.0, 0, weighed=weighed).of() for weighed in (False, True))
     assert (plain**2).sum() == pytest.approx((weighed**2).sum())
 
 
@@ -85,7 +85,7 @@ def test_the_outputs_of_a_column_weigh_as_it_tells() -> None:
     assert share > 0.99
     weights = []
     for weighed in (False, True):
-        one_hot = criterion_outputs(cells, 2.0, 0, weighed)[:, -9:-3]
+        one_hot = Criterion(cells, 2.0, 0, weighed=weighed).of()[:, -9:-3]
         people = cells.counts[:, None] / cells.n
         weights.append(float((people * (one_hot - (people * one_hot).sum(axis=0)) ** 2).sum()))
     assert weights == pytest.approx([2.0, 2.0 * (1 + IMPORTANCE_WEIGHT * (2 * share - 1))])

@@ -64,7 +64,7 @@ def test_an_exchange_changes_the_ladder_only_where_it_is_said_to(data: st.DataOb
     mixing = REPAIR.mixing()
     assert mixing is not None
     people = exchanged(REPAIR.people, (well, 0), (ill, 1))
-    after = REPAIR.mixing(people)
+    after = replace(REPAIR, people=people).mixing()
     assert after is not None
     moved = mixing.moved_by("ill", (well, 0), (ill, 1))
     assert moved == (not np.array_equal(after.lines["ill"], mixing.lines["ill"]))

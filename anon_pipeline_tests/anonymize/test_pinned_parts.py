@@ -107,7 +107,7 @@ def of_criterion() -> Iterator[Any]:
     for spread in (0.0, 0.7):
         for single in (False, True):
             for weighed in (False, True):
-                yield criterion_outputs(counted(single=single), spread, 3, weighed)
+                yield Criterion(counted(single=single), spread, 3, weighed=weighed).of()
     told = FeatureImportance.of(counted())
     yield from (*told.effects, told.shares)
     with pytest.MonkeyPatch.context() as patch:
@@ -303,6 +303,9 @@ def of_recounted_repairs() -> Iterator[Any]:
         ClassStatistics(sizes=cells.counts),
         lambda found: found.population % 7 > 0 if found.population is not None else found.sizes > 0,
         recount=recount,
+        least=1,
+        mixing=None,
+        former=None,
     )
     assert prepared.rounds == []
     yield from of_rungs(prepared.rungs)

@@ -140,7 +140,7 @@ def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
             if here in found
             for union in [of_run.union_of(cells)]
         ]
-        other = repair.prepared(exchanged(repair, exchange))
+        other = replace(repair, people=exchanged(repair, exchange)).prepared()
         again = sum(here in classes(other.under(repair.chance(key))) for key in keys)
         assert np.mean(estimates) == pytest.approx(again / hits, abs=4 * np.sqrt((again + 4) / hits / hits))
         compared += 1
