@@ -7,7 +7,6 @@ release cannot draw it again. A repeated release draws the same decisions, so av
 from __future__ import annotations
 
 import hashlib
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +45,8 @@ class Chance:
 
     def joined(self, chosen: sparse.csr_array) -> IntArray:
         """The numbers of groups of cells, shape (g, 2); `chosen` is a 0-1 matrix of shape (g, C)."""
-        return cast(IntArray, chosen @ self.members)
+        numbers: IntArray = chosen @ self.members
+        return numbers
 
     def uniform(self, decision: str, people: IntArray) -> FloatArray:
         """Numbers strictly between 0 and 1 for one kind of decision about groups of people, shapes (g, 2) to (g,)."""

@@ -234,7 +234,7 @@ class Engine(Protocol):
         """Write a stored table with a further column of whole numbers, computed from another column by batches."""
 
     def classes_of_people(
-        self, table: Path, domains: tuple[Domain, ...], cells: Cells, class_of_cell: IntArray, person: str
+        self, table: Path, cells: Cells, class_of_cell: IntArray, person: str
     ) -> Iterator[pa.RecordBatch]:
         """The value of the column `person` and the class of everybody whose cell has a class, in any order."""
 
@@ -284,9 +284,7 @@ class Engine(Protocol):
     def columns(self, table: Path) -> dict[str, str]:
         """Names and storage types of a table's columns."""
 
-    def sensitive_of_cells(
-        self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
-    ) -> ClassCounts:
+    def sensitive_of_cells(self, table: Path, cells: Cells, sensitive: Sequence[str]) -> ClassCounts:
         """The sensitive columns counted per cell, as if each cell were a class."""
 
     def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:

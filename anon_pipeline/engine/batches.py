@@ -12,10 +12,7 @@ import pyarrow as pa
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.content import row_hashes, sample_hash
-from anon_pipeline.engine.expressions import (
-    CODED,
-    PEOPLE,
-)
+from anon_pipeline.engine.expressions import CODED, PEOPLE
 from anon_pipeline.engine.packing import Packing
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
@@ -28,7 +25,7 @@ def as_batch(
     frame = {}
     for name in [*spec.features, spec.target]:
         coded = rows.column(CODED + name if CODED + name in rows.schema.names else name)
-        frame[name] = _texts(coded) if types[name] is ColumnType.CATEGORICAL else _numbers(coded)
+        frame[name] = texts(coded) if types[name] is ColumnType.CATEGORICAL else numbers(coded)
     # The columns stay separate: pandas would copy them into a single array for each type.
     features = pd.DataFrame({name: frame[name] for name in spec.features}, copy=False)
     key = [rows.column(name).to_numpy() for name in keys]
@@ -42,14 +39,18 @@ def as_batch(
     )
 
 
-def _texts(column: pa.Array) -> Any:
+def texts(column: pa.Array) -> Any:
+    """The texts of a column, None where one is missing, as an array of objects; equal texts are one object."""
     coded = column.dictionary_encode()
     values = np.array([*coded.dictionary.to_pylist(), None], dtype=object)
     return values[np.asarray(coded.indices.fill_null(len(values) - 1))]
 
 
-def _numbers(column: pa.Array) -> Any:
-    """A copy of the numbers: Arrow's memory must not be written to, and a model may write to its input."""
+def numbers(column: pa.Array) -> Any:
+    """The numbers of a column as a new array, NaN where one is missing.
+
+    Arrow's memory must not be written to, and a model may write to its input.
+    """
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 

@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
-from anon_pipeline.engine.batches import _numbers, _texts, as_batch, chosen_rows, of_smallest_hashes, outside
+from anon_pipeline.engine.batches import as_batch, chosen_rows, numbers, of_smallest_hashes, outside, texts
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
 from anon_pipeline.engine.counted_people import counted_people
@@ -159,7 +159,7 @@ class SqlEngine(CountingEngine):
         columns = {name: rows.column(name).combine_chunks() for name in names}
         return pd.DataFrame(
             {
-                name: _texts(column) if kinds[name] is ColumnType.CATEGORICAL else _numbers(column)
+                name: texts(column) if kinds[name] is ColumnType.CATEGORICAL else numbers(column)
                 for name, column in columns.items()
             }
         )
@@ -293,16 +293,10 @@ class SqlEngine(CountingEngine):
         columns: Sequence[str],
         destination: Path,
     ) -> None:
-        cells, class_of_cell, domains = recoding.cells, recoding.class_of_cell, recoding.cells.domains
-        packing = Packing.plan(domains)
-        kept = class_of_cell >= 0
-        key = packing.pack(cells.codes[kept])
-        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
+        domains = recoding.cells.domains
         grouped = [name for name in columns if name not in {domain.name for domain in domains}]
         with self._session() as session:
-            relation = session.parquet(table)
-            keyed = self._keyed(session, relation, packing)
-            session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
+            people = self._people_with_class(session, session.parquet(table), recoding.cells, recoding.class_of_cell)
             recoded = with_decimals(recoding.recoded, domains)
             session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
             restored = {
@@ -310,11 +304,10 @@ class SqlEngine(CountingEngine):
                 for domain in domains
                 if domain.name in recoded.column_names
             }
-            on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
                 f"SELECT {groups}, CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} "
-                f"FROM {keyed} JOIN class_of_cell ON {on} GROUP BY {groups}"
+                f"FROM {people} GROUP BY {groups}"
             )
             select = ", ".join(f"{restored.get(name, f'alike.{quoted(name)}')} AS {quoted(name)}" for name in columns)
             rows = (
@@ -326,19 +319,22 @@ class SqlEngine(CountingEngine):
             write_repeated(session.stream(query), session.schema(query), PEOPLE, destination)
 
     def classes_of_people(
-        self, table: Path, domains: tuple[Domain, ...], cells: Cells, class_of_cell: IntArray, person: str
+        self, table: Path, cells: Cells, class_of_cell: IntArray, person: str
     ) -> Iterator[pa.RecordBatch]:
-        packing = Packing.plan(domains)
+        with self._session() as session:
+            people = self._people_with_class(session, session.parquet(table), cells, class_of_cell)
+            yield from session.stream(f"SELECT person.{quoted(person)}, class_of_cell.{quoted(CLASS)} FROM {people}")
+
+    def _people_with_class(self, session: Session, relation: str, cells: Cells, class_of_cell: IntArray) -> str:
+        """Everybody whose cell has a class, as `person`, joined with this class, as `class_of_cell`."""
+        packing = Packing.plan(cells.domains)
         kept = class_of_cell >= 0
         key = packing.pack(cells.codes[kept])
-        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
-        with self._session() as session:
-            keyed = self._keyed(session, session.parquet(table), packing)
-            session.register("class_of_cell", pa.table({**mapping, CLASS: class_of_cell[kept]}))
-            on = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in mapping)
-            yield from session.stream(
-                f"SELECT person.{quoted(person)}, class_of_cell.{quoted(CLASS)} FROM {keyed} JOIN class_of_cell ON {on}"
-            )
+        of_cell = {key_column(part): key[:, part] for part in range(len(packing.parts))}
+        keyed = self._keyed(session, relation, packing)
+        session.register("class_of_cell", pa.table({**of_cell, CLASS: class_of_cell[kept]}))
+        same_cell = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in of_cell)
+        return f"{keyed} JOIN class_of_cell ON {same_cell}"
 
     def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
         with self._session() as session:
@@ -393,29 +389,23 @@ class SqlEngine(CountingEngine):
             found: pd.DataFrame = session.arrow(side_by_side(recoded, queries)).to_pandas()
             return found
 
-    def sensitive_of_cells(
-        self, table: Path, domains: tuple[Domain, ...], cells: Cells, sensitive: Sequence[str]
-    ) -> ClassCounts:
-        packing = Packing.plan(domains)
-        key = packing.pack(cells.codes)
-        mapping = {key_column(part): key[:, part] for part in range(len(packing.parts))}
+    def sensitive_of_cells(self, table: Path, cells: Cells, sensitive: Sequence[str]) -> ClassCounts:
+        number = len(cells.counts)
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            keyed = self._keyed(session, relation, packing)
-            session.register("cells", pa.table({**mapping, CLASS: np.arange(len(key))}))
-            on = " AND ".join(f"person.{quoted(part)} = cells.{quoted(part)}" for part in mapping)
+            people = self._people_with_class(session, relation, cells, np.arange(number))
             counted = {
                 name: self._histogram(
                     session,
-                    f"SELECT cells.{quoted(CLASS)} AS class, person.{quoted(name)} AS value, "
+                    f"SELECT class_of_cell.{quoted(CLASS)} AS class, person.{quoted(name)} AS value, "
                     f"CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS count "
-                    f"FROM {keyed} JOIN cells ON {on} GROUP BY cells.{quoted(CLASS)}, person.{quoted(name)}",
+                    f"FROM {people} GROUP BY class_of_cell.{quoted(CLASS)}, person.{quoted(name)}",
                 )
                 for name in sensitive
             }
         ordered = frozenset(name for name in sensitive if typed.is_ordered(storage[name]))
-        return ClassCounts(pd.DataFrame(index=range(len(key))), cells.counts, counted, ordered)
+        return ClassCounts(pd.DataFrame(index=range(number)), cells.counts, counted, ordered)
 
     def _histogram(self, session: Session, query: str) -> pd.DataFrame:
         ordered = f"SELECT class, value, count FROM ({query}) AS counted ORDER BY value NULLS FIRST, class"

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pyarrow as pa
 
-from anon_pipeline.engine.typed import OpenSource, TypedColumn
+from anon_pipeline.engine.typed import OpenSource, Reader, TypedColumn
 from anon_pipeline.tables import Domain
 
 #: Most rows of a batch of a result.
 BATCH_ROWS = 250_000
 
 
-class Session(Protocol):
+class Session(Reader, Protocol):
     """One connection to an engine, for one of the pipeline's operations."""
-
-    def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """A small result, as Python values."""
 
     def arrow(self, query: str) -> pa.Table:
         """A result of the size of cells or classes."""
@@ -29,9 +26,6 @@ class Session(Protocol):
 
     def schema(self, query: str) -> pa.Schema:
         """The columns that `stream` would give."""
-
-    def storage(self, relation: str) -> dict[str, str]:
-        """The columns of a relation and their types, in DuckDB's words."""
 
     def register(self, name: str, table: pa.Table) -> None:
         """Register a table of our own under a name."""
@@ -44,15 +38,6 @@ class Session(Protocol):
 
     def write(self, query: str, destination: Path) -> None:
         """Write a result of any size as one Parquet file."""
-
-    def parsed(self, text: str, target: str) -> str:
-        """A text as a DOUBLE or a TIMESTAMP by DuckDB's rules; missing where it cannot be read as such."""
-
-    def is_nan(self, number: str) -> str:
-        """Whether a number is NaN; missing where the number is missing."""
-
-    def hashed(self, columns: Sequence[str]) -> str:
-        """A 64-bit hash of the values of columns alone; each engine has its own hash."""
 
     def numbered_texts(
         self, source: OpenSource, columns: Sequence[TypedColumn], missing: Sequence[str]

@@ -24,7 +24,7 @@ from anon_pipeline.engine import sources, typed
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.relational import SqlEngine
 from anon_pipeline.engine.session import BATCH_ROWS, Session
-from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, _columns_of, columns_of_all, type_names
+from anon_pipeline.engine.spark_columns import WHOLE_MICROSECONDS, SparkColumn, columns_of, columns_of_all, type_names
 from anon_pipeline.engine.spark_process import ended_by_interrupts, harmless, running_session, uri
 from anon_pipeline.engine.spark_sql import backticks, spark_sql
 from anon_pipeline.engine.sql import literal, quoted
@@ -138,16 +138,16 @@ class SparkSqlSession:
     def register(self, name: str, table: pa.Table) -> None:
         file = self._folder / f"{name}.parquet"
         pq.write_table(table, file)
-        self.view(name, [file], _columns_of(file), broadcast=table.nbytes <= BROADCAST_BYTES)
+        self.view(name, [file], columns_of(file), broadcast=table.nbytes <= BROADCAST_BYTES)
 
     def keep(self, name: str, query: str) -> None:
         file = self._folder / f"{name}.parquet"
         self.write(query, file)
-        self.view(name, [file], _columns_of(file))
+        self.view(name, [file], columns_of(file))
 
     def parquet(self, table: Path) -> str:
         try:
-            columns = _columns_of(table)
+            columns = columns_of(table)
         except FileNotFoundError:
             raise InputError(f"{table.name}: a file could not be read or written: there is no such file") from None
         except pa.ArrowException as error:

@@ -118,7 +118,7 @@ def _moment(type_: pa.DataType, is_int96: bool) -> SparkColumn:
     )
 
 
-def _columns_of(file: Path) -> dict[str, SparkColumn]:
+def columns_of(file: Path) -> dict[str, SparkColumn]:
     with pq.ParquetFile(file) as opened:
         leaves = (opened.schema.column(number) for number in range(len(opened.schema)))
         int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
@@ -134,7 +134,7 @@ def columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[st
                 f"{label}: Spark would leave out {file.name} and other files whose name starts with _ or a dot; "
                 "rename them, or use --engine duckdb"
             )
-        for name, column in _columns_of(file).items():
+        for name, column in columns_of(file).items():
             if name not in kept:
                 column = SparkColumn(column.storage, None)
             elif "${" in name:

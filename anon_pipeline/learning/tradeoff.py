@@ -158,7 +158,7 @@ def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
     trained = train_guide(problem, guide, sample.trained, fitting)
     scale = scale_of(trained.guidance(people.features, sample.fold))
     cells = guided_cells(stored, trained, sample, scale)
-    sensitive = engine.sensitive_of_cells(table, cells.domains, cells, spec.with_role(Role.SENSITIVE))
+    sensitive = engine.sensitive_of_cells(table, cells, spec.with_role(Role.SENSITIVE))
     return Counted(cells, statistics_of(sensitive, spec.answers))
 
 

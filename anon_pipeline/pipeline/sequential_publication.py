@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.base import PrivacyModel
+from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.publish import CLASSES, DATA
@@ -37,9 +37,9 @@ from anon_pipeline.tables import Cells
 
 #: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "across_releases"
+CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 #: Beside the people who are followed: the class of each cohort in the newest former release.
 NEWEST = "newest_classes.npy"
-CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -132,9 +132,7 @@ def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
 
 def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, folder: Path) -> None:
     """Write the class of each person in a candidate, for the release history if it is published."""
-    people = run.engine.classes_of_people(
-        followed.folder / DATA, cells.domains, cells, grouping.class_of_cell, str(run.spec.person)
-    )
+    people = run.engine.classes_of_people(followed.folder / DATA, cells, grouping.class_of_cell, str(run.spec.person))
     release_history.write(people, release_history.key(run.home, run.spec.dataset), folder / release_history.MEMBERS)
 
 
@@ -215,7 +213,7 @@ def _people_by_cohort(followed: Stage, cells: Cells, people: ClassStatistics) ->
 
 def _demands(spec: ReleaseSpec) -> Demands:
     return Demands(
-        cast(tuple[PrivacyModel, ...], spec.privacy),
+        privacy_models(spec.privacy),
         spec.guide.spread,
         orders_of(spec),
         {name: column.grid for name, column in spec.columns.items() if column.grid is not None},

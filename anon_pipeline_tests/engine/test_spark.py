@@ -77,7 +77,7 @@ def way(
     cells = guided_cells(StoredPeople(engine, table, spec, types), trained, folded, 1.0)
     said |= {"domains": cells.domains, "cells": engine.count_cells(table, cells.domains)}
     said |= {"codes": cells.codes, "counts": cells.counts, "guidance": cells.guidance}
-    said["protected"] = engine.sensitive_of_cells(table, cells.domains, cells, [spec.target])
+    said["protected"] = engine.sensitive_of_cells(table, cells, [spec.target])
     tree = tree or tree_of(spec, KEY).fit_cells(cells, statistics_of(said["protected"]))
     class_of_cell = tree.partition_.apply(cells.codes)
     for form in forms:
@@ -422,7 +422,7 @@ def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifie
         cells = guided_cells(StoredPeople(engine, followed, spec, types), trained, folded, 1.0, followed=True)
         assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
         people = pa.Table.from_batches(
-            list(engine.classes_of_people(followed, cells.domains, cells, np.arange(len(cells.counts)), "id"))
+            list(engine.classes_of_people(followed, cells, np.arange(len(cells.counts)), "id"))
         )
         classes = dict(zip(*(column.to_pylist() for column in people.columns), strict=True))
         assert len(classes) == N

@@ -82,7 +82,7 @@ STEP = StepDef("anonymized_table", (PEOPLE, "predictions", "anonymizer_tree"), f
 def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:
     """Associations of the quasi-identifiers, with each other, the target and sensitive columns, before and after."""
     kept = list(dict.fromkeys([run.spec.target, *run.spec.with_role(Role.SENSITIVE)]))
-    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, kept)
+    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells, kept)
     return associations(
         cells, grouping.class_of_cell, grouping.summaries, grouping.sizes, statistics_of(counted).sensitive
     )
@@ -95,7 +95,7 @@ def _weighted_risk(
     weight = run.spec.sampling_weight
     if weight is None:
         return None
-    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, [weight]).sensitive[weight]
+    counted = run.engine.sensitive_of_cells(people.folder / DATA, cells, [weight]).sensitive[weight]
     class_of = grouping.class_of_cell[counted["class"].to_numpy()]
     stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
     alike = released_class[class_of[class_of >= 0]]

@@ -24,7 +24,7 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
     types = SourceFacts.from_json(people.facts).types()
-    counted = engine.sensitive_of_cells(people.folder / DATA, cells.domains, cells, protected_columns(spec))
+    counted = engine.sensitive_of_cells(people.folder / DATA, cells, protected_columns(spec))
     protected = statistics_of(counted, spec.answers)
     facts: dict[str, Any] = {}
     if spec.across_releases is None:
