@@ -17,7 +17,8 @@ import numpy as np
 from scipy import sparse
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.attack.released import UNIT, UNLIKE, OrderedBoxes, Released, combined
+from anon_pipeline.attack.boxes import UNIT, UNLIKE, OrderedBoxes
+from anon_pipeline.attack.released import Released, combined
 
 #: Most costs in memory at once, in cells: 32 MB.
 BLOCK = 8_000_000

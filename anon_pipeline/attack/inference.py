@@ -18,9 +18,9 @@ from scipy import sparse
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.attack.boxes import CategoryBoxes, Domain
 from anon_pipeline.attack.candidates import Candidates, find_candidates
 from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, finding, known, measured, quantiles
-from anon_pipeline.attack.released import CategoryBoxes, Domain
 from anon_pipeline.attack.targets import Attacked, People, counts
 from anon_pipeline.threads import one_thread
 

@@ -14,7 +14,8 @@ import pandas as pd
 from scipy import sparse
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.attack.released import Domain, Knowledge, Released, combined, encode, read_release
+from anon_pipeline.attack.boxes import Domain
+from anon_pipeline.attack.released import Knowledge, Released, combined, encode, read_release
 from anon_pipeline.errors import InputError
 
 

@@ -11,11 +11,12 @@ import pytest
 from scipy import sparse, stats
 
 from anon_pipeline.attack import inference, minimality, singling_out
+from anon_pipeline.attack.boxes import Domain
 from anon_pipeline.attack.candidates import find_candidates
 from anon_pipeline.attack.intersection import Earlier, intersection
 from anon_pipeline.attack.membership import membership
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.attack.released import Domain, Knowledge, _group_of_class
+from anon_pipeline.attack.released import Knowledge, _group_of_class
 from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline_tests.attack.tables import KNOWLEDGE, anonymized, people
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from anon_pipeline.attack.released import IMPOSSIBLE, UNIT, UNLIKE, CategoryBoxes, Domain, OrderedBoxes
+from anon_pipeline.attack.boxes import IMPOSSIBLE, UNIT, UNLIKE, CategoryBoxes, Domain, OrderedBoxes
 
 NUMBERS = [1.0, 1.0, 2.0, 4.0, 4.0, 4.0, 7.0, 9.0, None, None, None]
 TEXTS = ["a", "a", "a", "b", "b", "c", "d", None]

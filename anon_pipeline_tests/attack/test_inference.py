@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.attack import inference, minimality
+from anon_pipeline.attack.boxes import Domain
 from anon_pipeline.attack.rates import Finding
-from anon_pipeline.attack.released import Domain, Knowledge
+from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.attack.targets import Attacked, Tables, read_attacked
 
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import sparse
 
 from anon_pipeline.attack import released as module
-from anon_pipeline.attack.released import CategoryBoxes, Domain, Knowledge, OrderedBoxes, Released, read_release
+from anon_pipeline.attack.boxes import CategoryBoxes, Domain, OrderedBoxes
+from anon_pipeline.attack.released import Knowledge, Released, read_release
 from anon_pipeline.errors import InputError
 
 
