@@ -79,7 +79,6 @@ class Aggregate(TableTechnique):
 
     @property
     def sources(self) -> dict[str, tuple[str, ...]]:
-        """The columns of the resulting table, in its order, and for each the columns that it is made from."""
         means = {MEAN + name: (name,) for name in self.means}
         return {**{name: (name,) for name in self.columns}, PEOPLE: self.columns, **means}
 

@@ -1,10 +1,42 @@
-"""Steps of a spec that count people by groups: what their figures would tell of people whose group is not known."""
+"""Steps of a spec that count people by groups: what a table of groups cannot have, and what its means would tell."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from anon_pipeline.spec.parts import Column, MaskingStep, Role
+from anon_pipeline.spec.parts import NO_ROWS, Column, MaskingStep, Role
+
+if TYPE_CHECKING:
+    from anon_pipeline.spec.release import ReleaseSpec
+
+
+def require_no_rows(spec: ReleaseSpec) -> None:
+    """Check that the spec of a table of groups demands nothing of rows of people, and k people of every group.
+
+    Raises
+    ------
+    ValueError
+        If it does not hold.
+    """
+    place = f"steps.{len(spec.steps) - 1}"
+    threshold = spec.steps[-1].smallest_group or 0
+    if threshold < spec.k:
+        raise ValueError(
+            f"{place}.threshold: is {threshold}, and k = {spec.k} asks for more people in every group; raise it "
+            f"to {spec.k}"
+        )
+    for demand in spec.privacy:
+        if demand.name != "k_anonymity":
+            raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
+    if spec.audit.bounds:
+        raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
+    if spec.across_releases is not None:
+        raise ValueError(f"across_releases: {NO_ROWS}; take it out")
+    if spec.frontier is not None:
+        raise ValueError(f"frontier: {NO_ROWS}; take it out")
+    if spec.suppression.limit:
+        raise ValueError(f"suppression.limit: {NO_ROWS}; the threshold of {place} says which groups are left out")
 
 
 def require_unknown_means(steps: Sequence[MaskingStep], columns: Mapping[str, Column]) -> None:

@@ -90,6 +90,11 @@ class MaskingStep(Strict):
         return None
 
     @property
+    def sources(self) -> dict[str, tuple[str, ...]]:
+        """The columns of the table of groups that it makes, in their order, and those that each is made from."""
+        return {}
+
+    @property
     def list_file(self) -> str | None:
         """The file with a list that it reads, relative to the spec."""
         return None
@@ -350,6 +355,12 @@ class Audit(Strict):
     attribute_inference: dict[str, float] = {}  # leak by sensitive column
     membership_auc: float | None = Field(default=None, ge=0.5, le=1)  # bound on models trained on the release
     replayed: float | None = Field(default=None, ge=0, le=1)  # share whose value a repeated grouping reveals
+
+    @property
+    def bounds(self) -> list[float]:
+        """All bounds that are stated."""
+        of_kinds = (self.linkage, self.singling_out, self.membership_auc, self.replayed)
+        return [*(bound for bound in of_kinds if bound is not None), *self.attribute_inference.values()]
 
 
 class Suppression(Strict):

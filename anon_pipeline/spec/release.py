@@ -18,10 +18,9 @@ from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.destination import Destination, require_room
 from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
-from anon_pipeline.spec.groups import require_unknown_means
+from anon_pipeline.spec.groups import require_no_rows, require_unknown_means
 from anon_pipeline.spec.parts import (
     AGGREGATE,
-    NO_ROWS,
     AcrossReleases,
     Audit,
     Column,
@@ -179,7 +178,7 @@ class ReleaseSpec(Strict):
         if self.across_releases is not None:
             self._can_be_followed()
         if self.aggregates:
-            self._can_be_aggregated()
+            require_no_rows(self)
         if self.differential_privacy is not None:
             self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:
@@ -230,8 +229,7 @@ class ReleaseSpec(Strict):
 
     def _bounds_what_is_attacked(self) -> None:
         asked = self.audit
-        bounded = (asked.linkage, asked.singling_out, asked.membership_auc, asked.replayed)
-        if not asked.enabled and (asked.attribute_inference or any(limit is not None for limit in bounded)):
+        if not asked.enabled and asked.bounds:
             raise ValueError("audit: sets bounds and is switched off; a bound without an attack holds nothing")
         if asked.membership_auc is not None and not asked.models:
             raise ValueError("audit.membership_auc: bounds attacks on models, which audit.models switches off")
@@ -275,28 +273,6 @@ class ReleaseSpec(Strict):
                 raise ValueError(f"{place}.domains: {name!r} is no column of the source")
             if self.columns[name].role is Role.IDENTIFIER:
                 raise ValueError(f"{place}.domains: {name!r} is an identifier, which no answer shows; take it out")
-
-    def _can_be_aggregated(self) -> None:
-        """Refuse demands on rows of people in the spec of a table of groups."""
-        threshold, place = self.steps[-1].smallest_group or 0, f"steps.{len(self.steps) - 1}"
-        if threshold < self.k:
-            raise ValueError(
-                f"{place}.threshold: is {threshold}, and k = {self.k} asks for more people in every group; raise it "
-                f"to {self.k}"
-            )
-        for demand in self.privacy:
-            if demand.name != "k_anonymity":
-                raise ValueError(f"privacy.{demand.name}: {NO_ROWS}; take it out")
-        asked = self.audit
-        bounds = [asked.linkage, asked.singling_out, asked.membership_auc, asked.replayed]
-        if any(bound is not None for bound in [*bounds, *asked.attribute_inference.values()]):
-            raise ValueError(f"audit: sets bounds on attacks, and {NO_ROWS}; take them out")
-        if self.across_releases is not None:
-            raise ValueError(f"across_releases: {NO_ROWS}; take it out")
-        if self.frontier is not None:
-            raise ValueError(f"frontier: {NO_ROWS}; take it out")
-        if self.suppression.limit:
-            raise ValueError(f"suppression.limit: {NO_ROWS}; the threshold of {place} says which groups are left out")
 
     @classmethod
     def load(cls, path: str | Path) -> ReleaseSpec:
@@ -440,7 +416,7 @@ class ReleaseSpec(Strict):
     def released(self) -> list[str]:
         """The columns of the release in the order of the spec; for a table of groups, in the order of the table."""
         if self.aggregates:
-            return list(self.steps[-1].sources)  # type: ignore[attr-defined]
+            return list(self.steps[-1].sources)
         return self.with_role(Role.QUASI_IDENTIFIER, Role.SENSITIVE, Role.INSENSITIVE)
 
     @property
