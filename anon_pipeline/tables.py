@@ -108,10 +108,10 @@ class Domain:
 
     @cached_property
     def without_extremes(self) -> Domain:
-        """The column with no number farther out than a lone extreme counts: else it would decide mean and variance.
+        """The column with lone extremes moved in: a number far from all others would decide mean and variance alone.
 
-        Beyond the numbers that three people lie at or beyond, others count as no farther away than these two are apart.
-        Where both are the same number, the few beyond them stay where they are.
+        Three people lie at or below one number, and three at or above another. A number outside of these two counts as
+        no farther from them than they are from each other. Where both are the same number, none is moved.
         """
         if not self.ordered or len(self) < 3:
             return self

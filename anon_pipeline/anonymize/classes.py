@@ -46,9 +46,8 @@ class Partition:
         starts = np.flatnonzero(np.r_[True, (np.diff(leaf[order]) != 0) | (np.diff(class_of_cell[order]) != 0)])
         people = np.add.reduceat(cells.counts[order], starts)
         cell_of_class = order[starts]  # a cell of each class of each leaf
-        best = cell_of_class[
-            np.lexsort((-class_of_cell[cell_of_class], people, leaf[cell_of_class]))
-        ]  # the last of a leaf has most people
+        # The last of a leaf has most people.
+        best = cell_of_class[np.lexsort((-class_of_cell[cell_of_class], people, leaf[cell_of_class]))]
         class_of_leaf = np.full(tree.leaves, -1, dtype=np.int64)
         class_of_leaf[leaf[best]] = class_of_cell[best]
         elsewhere = np.flatnonzero(class_of_leaf[leaf] != class_of_cell)
@@ -147,19 +146,19 @@ def loss_as_released(
 def loss_as_told(
     cells: Cells, class_of_cell: IntArray, losses: dict[str, float], released_class: IntArray
 ) -> dict[str, float]:
-    """The information loss that is told of a release: `loss_as_released`, where lone extremes are not that far away.
+    """The information loss that a release tells: `loss_as_released`, with lone extremes moved in.
 
-    A number far from all others would decide the variance, and with it the loss, which would tell that number to who
-    knows all others (`Domain.without_extremes`).
+    A number far from all others would decide the variance, and with it the loss, so that whoever knows all other
+    numbers could compute it (`Domain.without_extremes`).
     """
-    lost = dict(loss_as_released(cells, class_of_cell, losses, released_class))
-    held = {place: domain.without_extremes for place, domain in enumerate(cells.domains) if domain.name in lost}
-    changed = [place for place, domain in held.items() if domain is not cells.domains[place]]
-    if changed:
-        some = replace(cells, domains=tuple(held[place] for place in changed), codes=cells.codes[:, changed])
-        alike = np.where(class_of_cell < 0, -1, released_class[class_of_cell])
-        lost |= information_loss(some, alike, int(released_class.max()) + 1)
-    return lost
+    lost = loss_as_released(cells, class_of_cell, losses, released_class)
+    domains = {place: domain.without_extremes for place, domain in enumerate(cells.domains) if domain.name in lost}
+    changed = [place for place, domain in domains.items() if domain is not cells.domains[place]]
+    if not changed:
+        return lost
+    some = replace(cells, domains=tuple(domains[place] for place in changed), codes=cells.codes[:, changed])
+    alike = np.where(class_of_cell < 0, -1, released_class[class_of_cell])
+    return lost | information_loss(some, alike, int(released_class.max()) + 1)
 
 
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:

@@ -373,7 +373,8 @@ def split(
     """Cut unions where both halves hold, again and again; returns which classes are unions or parts of one.
 
     `whole` is the chance of each class to be left as it is, shape (J,); the chances of the new classes are returned
-    too. With the chance `passed` a class is not cut this time.
+    too. People who were one class of the former release are one again with the chance `AGAIN`. With the chance `passed`
+    a class is not cut this time.
     """
     merged, stem = candidates, np.arange(work.classes)
     while candidates.any():
@@ -381,26 +382,25 @@ def split(
         cells = cells[np.argsort(work.group[cells], kind="stable")]
         starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))
         numbers = np.add.reduceat(work.chance.members[cells], starts)
+        candidate = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
         share = whole[work.group[cells[starts]]]
         if work.former is not None:
-            of = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(cells)))
-            share = np.where(were_together(work.former[cells], of, len(starts)), AGAIN, share)
-        left = is_left(work.chance, numbers, share, passed)
-        cells = cells[~np.repeat(left, np.diff(starts, append=len(cells)))]
+            share = np.where(were_together(work.former[cells], candidate, len(starts)), AGAIN, share)
+        cells = cells[~is_left(work.chance, numbers, share, passed)[candidate]]
         if not len(cells):
             break
         starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))
         known = len(whole)
-        split = []
+        halved = []
         for half in cutter.halves(work.people, cells, starts):
-            split.append(int(work.group[half[0]]))
-            work.group[half] = known + len(split) - 1
-        added = len(split)
-        stem = np.append(stem, stem[split])
+            halved.append(int(work.group[half[0]]))
+            work.group[half] = known + len(halved) - 1
+        added = len(halved)
+        stem = np.append(stem, stem[halved])
         whole = np.append(whole, np.full(added, WHOLE))
         merged = np.append(merged, np.ones(added, dtype=bool))
         candidates = np.zeros(known + added, dtype=bool)
-        candidates[split] = candidates[known:] = True
+        candidates[halved] = candidates[known:] = True
     # Neighbouring classes keep neighbouring numbers: the parts of a class follow each other.
     order = np.argsort(stem, kind="stable")
     place = np.empty(len(order) + 1, dtype=np.int64)

@@ -28,6 +28,7 @@ from scipy.stats import beta
 
 from anon_pipeline.anonymize import enforce
 from anon_pipeline.anonymize.chance import Chance
+from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
 from anon_pipeline.anonymize.ladder import all_of, ladder, nearly_fails
 from anon_pipeline.anonymize.repair import Repair
@@ -100,18 +101,16 @@ def regrouped(repair: Repair, class_of_cell: IntArray, key: Key) -> list[Regroup
 
 
 def _of_column(unions: Unions, class_of_cell: IntArray, key: Key, column: str) -> Regrouped:
+    """The attack on a sample of the people whose class has more than one value of the column."""
     counts = sparse.csr_array(unions.repair.people.sensitive[column].counts)
-    kept = np.flatnonzero(class_of_cell >= 0)
-    of_class = sparse.csr_array(
-        (np.ones(len(kept), np.int64), (class_of_cell[kept], kept)),
-        shape=(int(class_of_cell.max()) + 1, len(class_of_cell)),
-    )
-    diverse = np.diff(sparse.csr_array(of_class @ counts).indptr) > 1
+    counts_of_class = sparse.csr_array(members(class_of_cell, int(class_of_cell.max()) + 1) @ counts)
+    diverse = np.diff(counts_of_class.indptr) > 1
+    in_diverse = np.flatnonzero((class_of_cell >= 0) & diverse[class_of_cell])
     random = np.random.default_rng(list(key.derived("replayed", column, 16)))
-    entries = counts[kept[diverse[class_of_cell[kept]]]].tocoo()
+    entries = counts[in_diverse].tocoo()
     if not entries.nnz:
         return Regrouped(column, 0, 0.0, 0.0)
-    cells = kept[diverse[class_of_cell[kept]]][entries.row]
+    cells = in_diverse[entries.row]
     drawn = random.choice(len(cells), PEOPLE, p=entries.data / entries.data.sum())
     certain = []
     for cell, value in zip(cells[drawn].tolist(), entries.col[drawn].tolist(), strict=True):
@@ -270,9 +269,12 @@ class Union:
             chance = 1.0
             for cutter, passed, cut in step.stages:
                 ways = cutter.ways(people, step.cells)
-                chance *= (1 - passed) / ways if cut and ways else 0.0 if cut else passed + (1 - passed) * (not ways)
-            cut = any(stage[2] for stage in step.stages)
-            likelihood *= (1 - share) * chance if cut else share + (1 - share) * chance
+                if cut:
+                    chance *= (1 - passed) / ways if ways else 0.0
+                elif ways:
+                    chance *= passed
+            was_cut = any(cut for *_, cut in step.stages)
+            likelihood *= (1 - share) * chance if was_cut else share + (1 - share) * chance
         return likelihood
 
     def _share_whole(self, cells: IntArray, whole: float) -> float:

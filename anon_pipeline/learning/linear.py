@@ -19,7 +19,7 @@ from anon_pipeline.arrays import FloatArray
 #: Most coefficients for which Newton's matrix is computed (its memory grows with their square, 32 MB here). With more,
 #: each step is solved by conjugate gradients, which takes longer and comes to within about 1e-11 of the optimum.
 MOST_COEFFICIENTS = 2000
-#: A number counts as far out at most as so many people are.
+#: The number of the person who is so many people away from an end is the farthest one that is kept.
 FARTHEST = 5
 
 
@@ -35,10 +35,11 @@ class ExactLogisticRegression(LogisticRegression):  # type: ignore[misc]
 
 
 class Winsorizer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Numbers beyond those of five people count as theirs (W. J. Dixon, Annals of Mathematical Statistics 31, 1960).
+    """A number farther out than that of the fifth person from an end counts as the number of that person.
 
-    A line goes on for ever: a single value far from all others would decide its slope and the error, and the scores
-    that are published of the model would tell that value, which a class hides. Missing values stay missing.
+    This is Winsorizing (W. J. Dixon, Annals of Mathematical Statistics 31, 1960). A line goes on for ever: a single
+    value far from all others would decide its slope and the error, and the scores that are published of the model would
+    tell that value, which a class hides. Missing values stay missing.
     """
 
     def fit(self, X: pd.DataFrame, y: Any = None) -> Self:  # noqa: ARG002

@@ -1,6 +1,6 @@
 """Grouping for the next release: the former tree is kept as long as a new one would not be much better.
 
-Cells are counted per history here, so that everything about a person depends on their cell: the last column is the
+Cells are counted per cohort here, so that everything about a person depends on their cell: the last column is the
 number of their cohort (cohorts.py).
 """
 
@@ -186,17 +186,17 @@ def group_sequentially(
         If nobody can be released.
     """
     cells = cohorts.cells
-    history = cohorts.numbers()
-    staying = np.flatnonzero(history != WITHHELD)
+    cohort = cohorts.numbers()
+    staying = np.flatnonzero(cohort != WITHHELD)
     if not len(staying):
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
-    plain, _ = without_history(cells.part(staying))
+    plain, _ = distinct_tuples(cells.part(staying))
     outputs = _outputs(cohorts, demands)
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
-    tried = [(fresh, place(fitted, cells.codes[:, :-1], history, cells.counts, minimum_size))]
+    tried = [(fresh, place(fitted, cells.codes[:, :-1], cohort, cells.counts, minimum_size))]
     if former is not None and _kinds(former.domains) == _kinds(plain.domains):
-        tried.append((former, place(former.tree, former.apply(cells), history, cells.counts, minimum_size)))
+        tried.append((former, place(former.tree, former.apply(cells), cohort, cells.counts, minimum_size)))
     losses = [_lost(outputs[staying], cells.counts[staying], node[staying]) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
     routing, node = tried[kept]
@@ -207,7 +207,7 @@ def group_sequentially(
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
     class_of_cell = _meeting_demands(cohorts, node, outputs, demands, key)
     number = int(class_of_cell.max()) + 1
-    grouped = _without(cells)
+    grouped = _without_cohorts(cells)
     summaries = recode.summarize(grouped, class_of_cell, number, minimum_size.k, demands.grids)
     return SequentialGrouping(
         routing=routing,
@@ -224,7 +224,7 @@ def group_sequentially(
     )
 
 
-def without_history(cells: Cells) -> tuple[Cells, IntArray]:
+def distinct_tuples(cells: Cells) -> tuple[Cells, IntArray]:
     """The distinct tuples of quasi-identifiers alone, and the number of the tuple of each cell."""
     # Cells are in the order of their codes, so that those of one tuple follow one another.
     first = np.r_[True, (cells.codes[1:, :-1] != cells.codes[:-1, :-1]).any(axis=1)]
@@ -238,7 +238,7 @@ def without_history(cells: Cells) -> tuple[Cells, IntArray]:
     return plain, np.cumsum(first) - 1
 
 
-def _without(cells: Cells) -> Cells:
+def _without_cohorts(cells: Cells) -> Cells:
     """The same cells without the column of cohorts; tuples that differ only in the cohort occur several times."""
     return Cells(cells.domains[:-1], cells.codes[:, :-1], cells.counts, cells.guidance)
 
@@ -289,7 +289,7 @@ def _repair_of(
         int(demands.suppression * cells.n),
         mixes=False,
         former=_former_of_nodes(cohorts, placed),
-        tuples=_without(cells),
+        tuples=_without_cohorts(cells),
         people_of_node=people_of_node,
     )
     return repair, placed
@@ -320,7 +320,7 @@ def repair_of_release(
 def _outputs(cohorts: PeopleByCohort, demands: Demands) -> FloatArray:
     """The criterion of each cell, that of the table without people who are withheld, nought for these, shape (C, o)."""
     staying = np.flatnonzero(cohorts.numbers() != WITHHELD)
-    plain, cell = without_history(cohorts.cells.part(staying))
+    plain, cell = distinct_tuples(cohorts.cells.part(staying))
     known = criterion_outputs(plain, demands.spread, demands.seed)[cell]
     outputs = np.zeros((len(cohorts.cells.counts), known.shape[1]))
     outputs[staying] = known

@@ -27,7 +27,7 @@ from anon_pipeline.release.facts import Evidence, facts_of_people, risk_of
 from anon_pipeline.release.publication import Published
 from anon_pipeline.release.publish import CLASSES, DATA, REPORT, publish
 from anon_pipeline.sequential.release_history import MEMBERS, ROUTING, remember
-from anon_pipeline.sequential.republication import without_history
+from anon_pipeline.sequential.republication import distinct_tuples
 from anon_pipeline.spec import ReleaseSpec, Role
 
 NEW, STANDING = "published", "stands already, nothing new is published"
@@ -59,7 +59,7 @@ def release(
     data = anonymized_table.folder / DATA
     counted = engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
     cells = load_cells(predictions.folder)
-    alike = cells if spec.across_releases is None else without_history(cells)[0]
+    alike = cells if spec.across_releases is None else distinct_tuples(cells)[0]
     across = None
     if spec.across_releases is not None:
         across = sequential_publication.manifest_entry(run, people, anonymizer_tree, anonymized_table)
