@@ -10,7 +10,7 @@ All sums are of whole numbers, so that no order of addition and no processor dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -19,10 +19,8 @@ from scipy import sparse
 from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.tree import hash_of_codes
-from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
-from anon_pipeline.privacy.statistics import ClassStatistics
-
-Holds = Callable[[ClassStatistics], BoolArray]
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.privacy.statistics import ClassStatistics, Holds
 
 #: Directions per class.
 LINES = 8

@@ -42,11 +42,11 @@ from anon_pipeline.anonymize.axes import SplitFeature
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.cuts import Cutter, rounded
-from anon_pipeline.anonymize.ladder import Holds, Recount, Rung, all_of, ladder, nearly_fails
+from anon_pipeline.anonymize.ladder import Recount, Rung, all_of, ladder, nearly_fails
 from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
-from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.statistics import ClassStatistics, Holds
 from anon_pipeline.tables import Cells
 from anon_pipeline.threads import one_thread
 

@@ -18,9 +18,8 @@ from anon_pipeline.anonymize.classes import members
 from anon_pipeline.anonymize.mixing import Mixing
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
-from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.statistics import ClassStatistics, Holds
 
-Holds = Callable[[ClassStatistics], BoolArray]
 #: Takes the statistics of the cells, the class of each cell (-1: suppressed) and the number of classes.
 Recount = Callable[[ClassStatistics, IntArray, int], ClassStatistics]
 

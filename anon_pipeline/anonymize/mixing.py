@@ -15,7 +15,6 @@ counts it as another (`moved_by`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,10 +22,8 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.neighbours import nearest
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
-from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.statistics import ClassStatistics, Holds
 from anon_pipeline.tables import Cells
-
-Holds = Callable[[ClassStatistics], BoolArray]
 
 #: In a table of fewer people a single person has too much influence on the lines. For columns of more values nothing is
 #: expected. In a table of more cells pairing by nearness alone is faster.

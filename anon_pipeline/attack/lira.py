@@ -85,17 +85,6 @@ def draw_halves(n: int, shadows: int, seed: int) -> Halves:
     return Halves(member, inside, seeds)
 
 
-def train_shadows(train: Train, people: pd.DataFrame, question: Question, halves: Halves) -> ShadowScores:
-    """Train the attacked model and its shadows, and ask all of them about everybody.
-
-    Raises
-    ------
-    InputError
-        For columns that are not there, people without a target, or a training or a model that fails.
-    """
-    return train_all_shadows({"": train}, people, question, halves)[""]
-
-
 def train_all_shadows(
     trains: Mapping[str, Train],
     people: pd.DataFrame,
@@ -104,12 +93,17 @@ def train_all_shadows(
     workers: Workers = ALONE,
     progress: Progress | None = None,
 ) -> dict[str, ShadowScores]:
-    """What `train_shadows` gives for several ways to train, by name.
+    """Train an attacked model and its shadows in each of several ways, by name, and ask all of them about everybody.
 
     Parameters
     ----------
     workers : trainings go side by side in them; each of `trains` must then be what pickle takes
     progress : called with (trainings done, trainings) after each
+
+    Raises
+    ------
+    InputError
+        For columns that are not there, people without a target, or a training or a model that fails.
     """
     asked, truth = model_answers.split(people, question.target, question.features)
     tally = Tally(progress, after=len(trains) * len(halves.inside))

@@ -16,13 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.arrays import BoolArray, FloatArray
+from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.attack import model_answers, rates, roc
 from anon_pipeline.attack.model_answers import Answer, Model, Question
 from anon_pipeline.attack.rates import Finding, Known, percent
 from anon_pipeline.errors import InputError
 
-CodeArray = npt.NDArray[np.int64]
 #: How well truths fit the rows of a frame: takes features (r, f) and truths (r,), gives log-likelihoods (r,).
 LogFit = Callable[[pd.DataFrame, pd.Series], FloatArray]
 
@@ -67,7 +66,7 @@ class Candidates:
 
     values: pd.Series
     log_prior: FloatArray
-    code: CodeArray
+    code: IntArray
 
 
 def attribute_inference(
@@ -185,13 +184,13 @@ def _ordered(column: pd.Series) -> bool:
     return (number or types.is_datetime64_any_dtype(column)) and column.nunique() > MOST_GROUPS
 
 
-def _texts(column: pd.Series) -> tuple[CodeArray, CodeArray]:
+def _texts(column: pd.Series) -> tuple[IntArray, IntArray]:
     """The number of each person's value, and for each value the place of a person who has it."""
     code = pd.factorize(column, use_na_sentinel=False)[0].astype(np.int64)
     return code, np.unique(code, return_index=True)[1].astype(np.int64)
 
 
-def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
+def _groups(column: pd.Series) -> tuple[IntArray, IntArray]:
     """Quantile groups of numbers or dates, and for each the place of its lower median; missing values are a group."""
     present = np.flatnonzero(column.notna())
     rank = column.iloc[present].rank(method="dense").to_numpy(np.int64)
@@ -208,7 +207,7 @@ def _groups(column: pd.Series) -> tuple[CodeArray, CodeArray]:
     return code, np.array(representative, dtype=np.int64)
 
 
-def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, CodeArray]:
+def _labels(truth: pd.Series, answer: Answer) -> tuple[pd.Series, IntArray]:
     """The labels to invert, and the label of each person (-1: none of them)."""
     if answer is Answer.NUMBER:
         group = pd.qcut(truth.rank(method="first"), min(5, len(truth)), labels=False).to_numpy(np.int64)
@@ -250,7 +249,7 @@ def _predicted(model: Model, rows: pd.DataFrame) -> npt.NDArray[np.object_]:
     return model_answers.ask(lambda: np.asarray(model.predict(rows)).reshape(len(rows)).astype(object))
 
 
-def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -> CodeArray:
+def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -> IntArray:
     """The candidate of each feature in the likeliest person of each label, shape (f, labels)."""
     chosen = np.zeros((len(tried), len(labels)), dtype=np.int64)  # the most frequent values
     at = np.arange(len(labels))
@@ -276,7 +275,7 @@ def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -
     return chosen
 
 
-def _taken(values: pd.Series, places: CodeArray) -> pd.Series:
+def _taken(values: pd.Series, places: IntArray) -> pd.Series:
     """The values at these places, with their type and a plain index."""
     return values.iloc[places].reset_index(drop=True)
 

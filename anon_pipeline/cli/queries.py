@@ -24,6 +24,9 @@ budget = typer.Typer(help="Read and check what the people of a dataset have been
 app.add_typer(budget, name="budget")
 
 SpecFile = Annotated[Path, typer.Argument(help="A release.yaml, or the folder it lies in.")]
+EngineThreads = Annotated[
+    int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
+]
 PublicKey = Annotated[Path | None, typer.Option(help="Check the signatures too, with this public key in PEM.")]
 
 
@@ -35,9 +38,7 @@ def query(
     rho: Annotated[float | None, typer.Option(help="Or in rho of zero-concentrated differential privacy.")] = None,
     preview: Annotated[bool, typer.Option("--preview", help="Tell noise and cost; read and spend nothing.")] = False,
     engine: EngineName = "duckdb",
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
-    ] = None,
+    threads: EngineThreads = None,
     memory: MemoryLimit = None,
     as_json: AsJson = False,
 ) -> None:
@@ -64,9 +65,7 @@ def query(
 def statistics(
     spec: SpecFile,
     engine: EngineName = "duckdb",
-    threads: Annotated[
-        int | None, typer.Option(min=1, max=MOST_THREADS, help="Threads of the engine; all cores where absent.")
-    ] = None,
+    threads: EngineThreads = None,
     memory: MemoryLimit = None,
     as_json: AsJson = False,
 ) -> None:

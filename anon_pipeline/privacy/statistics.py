@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 
 
 def histogram(group: IntArray, code: IntArray, count: IntArray, shape: tuple[int, int]) -> sparse.csr_array:
@@ -124,3 +124,7 @@ class ClassStatistics:
     def some(self, kept: IntArray) -> ClassStatistics:
         """A few of the classes, by position, compared with the same table."""
         return self.pool(sparse.csr_array(sparse.eye_array(len(self.sizes), dtype=np.int64, format="csr")[kept]))
+
+
+#: Whether each class meets every demand, shape (J,), by the statistics of the classes.
+Holds = Callable[[ClassStatistics], BoolArray]

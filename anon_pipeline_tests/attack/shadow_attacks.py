@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from anon_pipeline.attack import lira
-from anon_pipeline.attack.lira import Train
+from anon_pipeline.attack.lira import Halves, ShadowScores, Train
 from anon_pipeline.attack.membership_inference import MembershipFinding, findings
 from anon_pipeline.attack.model_answers import Model, Question
 
@@ -22,11 +22,16 @@ def trained_by(build: Callable[[int], Any], target: str, features: Sequence[str]
     return train
 
 
+def train_shadows(train: Train, people: pd.DataFrame, question: Question, halves: Halves) -> ShadowScores:
+    """What `train_all_shadows` gives for one way to train."""
+    return lira.train_all_shadows({"": train}, people, question, halves)[""]
+
+
 def attack_by_shadows(
     train: Train, people: pd.DataFrame, target: str, features: Sequence[str], *, shadows: int = 16, seed: int = 0
 ) -> list[MembershipFinding]:
     """LiRA, its offline variant, and the loss threshold; `shadows` + 1 trainings, each on half of the people."""
-    shadow_scores = lira.train_shadows(
+    shadow_scores = train_shadows(
         train, people, Question(target, features), lira.draw_halves(len(people), shadows, seed)
     )
     return findings(shadow_scores, "the model")

@@ -22,7 +22,7 @@ from anon_pipeline.attack import membership_inference as attacks
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Answer, Question, confidence
 from anon_pipeline.errors import InputError, Refused
-from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, trained_by
+from anon_pipeline_tests.attack.shadow_attacks import attack_by_shadows, train_shadows, trained_by
 
 FEATURES = ["a", "b", "c", "d"]
 
@@ -226,7 +226,7 @@ def test_what_shadow_models_add_is_seen_even_where_one_person_counts_for_little(
 
     gains = []
     for seed in range(10):
-        it = lira.train_shadows(
+        it = train_shadows(
             train, some_people(1000, seed), Question("ill", FEATURES[:3]), lira.draw_halves(1000, 16, seed)
         )
         member = it.halves.member
@@ -308,7 +308,7 @@ def test_only_members_are_trained_on() -> None:
         return Deaf(seed).fit(part[FEATURES], part["ill"])
 
     halves = lira.draw_halves(40, 4, 0)
-    it = lira.train_shadows(train, people, Question("ill", FEATURES), halves)
+    it = train_shadows(train, people, Question("ill", FEATURES), halves)
     assert parts == [set(np.flatnonzero(one)) for one in (halves.member, *halves.inside)]  # the attacked model first
     # And every model answers in its own row.
     for row, seed in zip([it.target, *it.shadows], halves.seeds, strict=True):
