@@ -7,7 +7,7 @@ whole table. A proposal contains names and numbers, never a value of a person.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -159,6 +159,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         proposals[named] = _as_named_target(proposals[named])
     _ask_about_a_persons_number(survey, proposals, codes, target)
     _leave_one_identifier(proposals)
+    fine = {column.name for column in survey.columns if _is_fine(column)}
     compared = [
         name
         for name, proposal in proposals.items()
@@ -166,20 +167,24 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         and 2 <= proposal.distinct <= max(TARGET_VALUES, _most_compared(survey.sample.num_rows))
     ]
     of_compared = {name: codes[name] for name in compared}
-    fine = {name: codes[name] for name, proposal in proposals.items() if _is_fine(proposal) and name not in compared}
+    fine_not_compared = {
+        name: codes[name]
+        for name, proposal in proposals.items()
+        if name in fine and proposal.role is Role.QUASI_IDENTIFIER and name not in compared
+    }
     determined = [
         (known, code)
-        for known, code in separation.functional_dependences(of_compared) + separation.equivalences(fine)
+        for known, code in separation.functional_dependences(of_compared) + separation.equivalences(fine_not_compared)
         if separation.is_seen_often_enough(codes[known], codes[code])
     ]
     _leave_out_codes(proposals, determined, target)
     comparable = _comparable(survey, proposals, of_compared)
     _name_stand_ins(proposals, comparable)
-    notes = _leave_out_many(proposals, codes | comparable, target)
+    notes = _leave_out_many(proposals, codes | comparable, target, fine)
     grouped = {
         name: codes[name]
         for name, proposal in proposals.items()
-        if proposal.role is Role.QUASI_IDENTIFIER and not _is_fine(proposal)
+        if proposal.role is Role.QUASI_IDENTIFIER and name not in fine
     }
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
@@ -207,7 +212,7 @@ def _most_compared(rows: int) -> int:
 
 
 def _leave_out_many(
-    proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None
+    proposals: dict[str, Proposal], codes: Mapping[str, IntArray], target: str | None, fine: Collection[str]
 ) -> tuple[str, ...]:
     """Leave out the quasi-identifiers least associated with the target, if there are too many to group; with a note.
 
@@ -217,12 +222,13 @@ def _leave_out_many(
     Parameters
     ----------
     codes : the codes of every column; numbers of many values are cut into quantiles
+    fine : the numbers that hardly two people share
     """
     grouped = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
     if len(grouped) <= MOST_GROUPED:
         return ()
     of_target = dict(separation.stand_ins(target, codes, grouped, 0)) if target is not None else {}
-    order = sorted(grouped, key=lambda name: (-of_target.get(name, 0.0), _is_fine(proposals[name])))
+    order = sorted(grouped, key=lambda name: (-of_target.get(name, 0.0), name in fine))
     together = separation.joined([codes[name] for name in order[:MOST_GROUPED]])
     few = share_text(separation.in_rare_values(together, K))
     for name in order[MOST_GROUPED:]:
@@ -234,7 +240,7 @@ def _leave_out_many(
                 f"than {K - 1} others"
             )
         proposals[name] = replace(proposals[name], role=Role.EXCLUDE, why=why, question=None)
-    is_fine_last = any(_is_fine(proposals[name]) for name in grouped)
+    is_fine_last = any(name in fine for name in grouped)
     first = "the first, numbers nearly unique to a person last," if is_fine_last else "the first"
     chosen = "those that say most of the target" if of_target else first
     return (
@@ -243,8 +249,10 @@ def _leave_out_many(
     )
 
 
-def _is_fine(proposal: Proposal) -> bool:
-    return proposal.why.startswith(FINE_NUMBER)
+def _is_fine(column: ColumnSurvey) -> bool:
+    """Whether a column is a number of so many different values that hardly two people share one."""
+    many = column.distinct > SCALE and column.distinct / column.known > MANY_DISTINCT
+    return many and type_of(column) is ColumnType.NUMERIC
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:
@@ -376,7 +384,7 @@ def _by_its_spread(
         return Role.SENSITIVE, "proposed as the target", asked
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
-    if kind is ColumnType.NUMERIC and unique > MANY_DISTINCT and column.distinct > SCALE:
+    if _is_fine(column):
         numbers = no_measure(column.name, survey.sample.column(column.name))
         return (Role.EXCLUDE, numbers, None) if numbers is not None else (Role.QUASI_IDENTIFIER, FINE_NUMBER, None)
     if kind is ColumnType.DATE and unique > MANY_DISTINCT and _has_times_of_day(survey, column):
