@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import yaml
 
-from anon_pipeline.profiling.profile import K, Profile, Proposal, share_text
+from anon_pipeline.profiling.profile import Profile
+from anon_pipeline.profiling.proposal import K, Proposal, share_text
 from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
 
 

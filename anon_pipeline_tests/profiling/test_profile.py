@@ -13,7 +13,8 @@ from anon_pipeline.engine import duckdb as engine_module
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import profile_table
-from anon_pipeline.profiling.profile import MOST_GROUPED, Profile, Proposal
+from anon_pipeline.profiling.profile import MOST_GROUPED, Profile
+from anon_pipeline.profiling.proposal import Proposal
 from anon_pipeline.spec import ColumnType, Role
 from anon_pipeline_tests.end_to_end.harness import people
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.profile import Profile, Proposal
+from anon_pipeline.profiling.profile import Profile
+from anon_pipeline.profiling.proposal import Proposal
 from anon_pipeline.profiling.proposed_spec import propose_spec, questions
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source, undecided_lines
 from anon_pipeline_tests.examples import times

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.profiling.profile import SEVERAL_ROWS
+from anon_pipeline.profiling.proposal import SEVERAL_ROWS
 from anon_pipeline.spec import Role
 from anon_pipeline_tests.end_to_end.harness import people
 from anon_pipeline_tests.profiling.test_profile import of, profiled
