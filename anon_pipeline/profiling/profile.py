@@ -20,6 +20,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.proposal import (
+    SETTLES_TARGET,
     SEVERAL_ROWS,
     K,
     Proposal,
@@ -120,6 +121,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     comparable = _comparable(survey, proposals, of_compared)
     _name_stand_ins(proposals, comparable)
     notes = _leave_out_many(proposals, codes | comparable, target, fine)
+    _ask_about_what_settles(proposals, determined, target)
     grouped = {
         name: codes[name]
         for name, proposal in proposals.items()
@@ -261,6 +263,17 @@ def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str,
         if known_too and proposal.role is not Role.EXCLUDE:
             why = f"{proposal.why}; who knows it knows {', '.join(known_too)}"
             proposals[name] = replace(proposal, why=why)
+
+
+def _ask_about_what_settles(
+    proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None
+) -> None:
+    """Ask about categories that determine the target: a model would read them, and nothing else."""
+    for name, settled in determined:
+        proposal = proposals[name]
+        is_grouped = proposal.role is Role.QUASI_IDENTIFIER and proposal.type is ColumnType.CATEGORICAL
+        if settled == target and is_grouped and proposal.question is None:
+            proposals[name] = replace(proposal, question=SETTLES_TARGET.format(target))
 
 
 def _worth(proposal: Proposal) -> tuple[bool, bool]:

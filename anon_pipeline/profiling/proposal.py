@@ -54,6 +54,11 @@ AS_TARGET = "sensitive is proposed, as the target; if another column is, quasi_i
 #: A further question about the target where it is a number of many values, or a text or date.
 AS_NUMBER = "a number that few share identifies as a name does: round it by a masking step"
 AS_TEXT = "a text that few share may name a person: shorten it by a masking step"
+#: The question about a quasi-identifier that determines the target.
+SETTLES_TARGET = (
+    "quasi_identifier is proposed, and by it alone a model knows {0}; write exclude if it is made from {0}, or known "
+    "only afterwards"
+)
 #: The question about a column of moments that hardly any two people share.
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "

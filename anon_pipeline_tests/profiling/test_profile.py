@@ -136,9 +136,9 @@ def test_a_value_of_a_person_stands_in_the_profile(found: Profile) -> None:
         assert not [value for value in frame[name].unique() if str(value) in told], name
 
 
-def profiled(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame) -> Profile:
+def profiled(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, target: str | None = None) -> Profile:
     frame.to_csv(folder / "people.csv", index=False)
-    return profile_table(engine, folder / "people.csv")
+    return profile_table(engine, folder / "people.csv", target=target)
 
 
 def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
@@ -173,6 +173,18 @@ def test_a_code_of_the_target_is_kept(engine: DuckDBEngine, tmp_path: Path) -> N
     assert found.target == "churned"
     assert of(found, "state").role is Role.EXCLUDE
     assert of(found, "churned").role is Role.SENSITIVE
+
+
+def test_a_column_that_settles_the_target_is_grouped_without_a_question(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A grade and its grades below: a model for the grade learned nothing of anything else."""
+    grade = np.random.default_rng(2).choice(list("ABC"), 300)
+    below = np.char.add(grade, np.random.default_rng(3).choice(list("123"), 300))
+    found = profiled(engine, tmp_path, people(300).assign(grade=grade, sub_grade=below), target="grade")
+    assert of(found, "sub_grade").role is Role.QUASI_IDENTIFIER
+    assert "by it alone a model knows grade" in str(of(found, "sub_grade").question)
+    assert all("by it alone" not in str(one.question) for one in found.columns if one.name != "sub_grade")
+    other = profiled(engine, tmp_path, people(300).assign(grade=grade, sub_grade=below), target="city")
+    assert of(other, "sub_grade").question is None
 
 
 def test_a_first_line_that_is_a_person_is_taken_for_names(engine: DuckDBEngine, tmp_path: Path) -> None:
