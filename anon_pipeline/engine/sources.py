@@ -32,7 +32,7 @@ from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
-from anon_pipeline.engine.text_files import delimiter_of_header, text_relation
+from anon_pipeline.engine.text_files import DOUBLED, delimiter_of_header, text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_text, is_workbook
 from anon_pipeline.errors import InputError, Unavailable
@@ -207,7 +207,8 @@ def _relation(
         if alone is not None and source.delimiter is None and not is_workbook(path):
             delimiter = delimiter_of_header(source, path, label, _names_in_file(source, alone))
             source = source.model_copy(update={"delimiter": delimiter})
-        with text_relation(connection, source, path, label, scratch) as rows:
+        escape = None if alone is None else DOUBLED
+        with text_relation(connection, source, path, label, scratch, escape=escape) as rows:
             yield rows, ()
     elif kind in ("parquet", "folder"):
         with parquet_relation(connection, source, path, label) as relation:

@@ -25,17 +25,29 @@ EVERY_LINE = f"all_varchar=true, comment='', quote='\"', strict_mode=true, {PLAI
 DELIMITERS = (",", ";", "\t", "|")
 #: The lines that are looked at for one that is irregular; DuckDB looks at about as many for a delimiter.
 LINES = 50_000
+#: How a quote is written within a quoted field (RFC 4180), for files in which no row may show it.
+DOUBLED = '"'
 #: Characters that are decoded at a time.
 BLOCK = 1 << 20
 
 
 @contextmanager
-def text_relation(
-    connection: duckdb.DuckDBPyConnection, source: Source, path: Path, label: str, scratch: Path, whole: bool = False
+def text_relation(  # noqa: PLR0913 (a file, and how it is read)
+    connection: duckdb.DuckDBPyConnection,
+    source: Source,
+    path: Path,
+    label: str,
+    scratch: Path,
+    whole: bool = False,
+    escape: str | None = None,
 ) -> Iterator[str]:
     """The rows of a text file, every field a text; entirely empty rows are left out unless all rows are wanted.
 
     In a source such a row is no person. In a published table it is a person of whom nothing is published, and counts.
+
+    Parameters
+    ----------
+    escape : the character before a quote within a quoted field; where absent, the rows show it
 
     Raises
     ------
@@ -60,6 +72,8 @@ def text_relation(
             options = [EVERY_LINE]
             if source.delimiter is not None or is_workbook(path):
                 options.append(f"delim={literal(source.delimiter or ',')}")
+            if escape is not None:
+                options.append(f"escape={literal(escape)}")
             packed = packing(path) if as_it_is else "compression='none'"
             text = f"read_csv({place}, {', '.join([*options, packed])}"
             try:

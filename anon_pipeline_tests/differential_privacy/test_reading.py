@@ -252,3 +252,18 @@ def test_the_delimiter_is_never_guessed_from_rows(
         exact(engine, spec_of(tmp_path, "people.csv", **source), QUESTIONS[0])
     stated = spec_of(tmp_path, "people.csv", delimiter=text[1] if text[0] == "1" else ":", decimal=",", **source)
     assert sum(exact(engine, stated, QUESTIONS[0]).numbers(Measurement("count"), [(0,), (1,), (2,)])) == 1
+
+
+@pytest.mark.parametrize("value", [r"no\\yes", "no''yes"])
+def test_no_row_shows_how_quotes_are_written(value: str, tmp_path: Path, engine: DuckDBEngine) -> None:
+    """One field with a quote after a backslash made another text of each field with two of them, of all people."""
+    visits = {"values": [value, "no"], "why": "the form asks so"}
+    spec = spec_of(tmp_path, "people.csv", visits=visits)
+    rows = [f'1,no,"{value}",2.5,Cork' for _ in range(ROWS)]
+    for odd in ('1,no,"no ""yes""",2.5,Cork', f'1,no,"no {value[2]}"yes",2.5,Cork'):
+        (tmp_path / "people.csv").write_text("\n".join(["patient,ill,visits,weight,city", *rows, odd]))
+        try:
+            told = exact(engine, spec, QUESTIONS[0])
+        except InputError:  # such a file is in no form that is read, and no figure is told
+            continue
+        assert told.numbers(Measurement("count"), [(0,), (1,), (None,)]) == [ROWS, 0, 1]
