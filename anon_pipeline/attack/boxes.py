@@ -13,6 +13,7 @@ from scipy import sparse
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.generalized_values import numbers, texts
+from anon_pipeline.attack.nearness import apart
 
 CostArray = npt.NDArray[np.int32]
 
@@ -97,11 +98,9 @@ class OrderedBoxes:
         side of the number shown, since tools choose a median or mean.
         """
         if self.nearest:
-            spread = 2 * float(np.std(self.domain.values) if len(self.domain.values) else 1.0) or 1.0
-            with np.errstate(invalid="ignore"):
-                apart = np.nan_to_num(np.abs(self._values(codes) - self.low) / spread, nan=1.0)
-            apart = np.where((codes == 0)[:, None] & self.missing, 0, np.minimum(apart, 1))
-            return np.ceil(UNLIKE * UNIT * apart).astype(np.int32)  # only an equal value costs nothing
+            far = apart(self._values(codes), self.low, self.domain.values.astype(np.float64))
+            far = np.where((codes == 0)[:, None] & self.missing, 0, far)
+            return np.ceil(UNLIKE * UNIT * far).astype(np.int32)  # only an equal value costs nothing
         below, above = self._mass(self.low, self.representative), self._mass(self.representative, self.high)
         absent = np.where(self.missing, self.domain.shares[0], 0.0)
         whole = self._mass(self.low, self.high) + absent
