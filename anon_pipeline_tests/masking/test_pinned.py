@@ -34,7 +34,7 @@ PINNED = {
     "bin": "4a2bb9b4ce9b",
     "correlated_noise": "d428c1ab1743",
     "donut": "5621b71b4f77",
-    "encrypt": "9e09d072ad94",
+    "encrypt": "a058084aab63",
     "grid_cell": "d5f12c7fd6fa",
     "hierarchy": "4f2503b2275a",
     "keep_format": "232920abc8bb",
