@@ -24,7 +24,7 @@ from anon_pipeline.masking.base import (
     TableTechnique,
 )
 from anon_pipeline.masking.draws import Draws, seen
-from anon_pipeline.masking.numbers import deviation, from_floats, to_floats, two_digits
+from anon_pipeline.masking.numbers import deviation, from_floats, to_floats, two_digits, with_fractions
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import scale_of
 
@@ -61,7 +61,8 @@ class Noise(ColumnTechnique):
     mechanism on one person's value (C. Dwork et al., TCC 2006), locally differentially private with epsilon = (high -
     low) / b, where b = standard deviation / sqrt 2. What is shown lies on a grid of a millionth of the deviation, since
     the last digits of floats would tell the value (I. Mironov: On significance of the least significant bits for
-    differential privacy, CCS 2012). A share of the column's deviation is rounded to two digits.
+    differential privacy, CCS 2012). Where it is locally private, whole numbers get fractions too: else their form would
+    tell that nobody has a fraction. A share of the column's deviation is rounded to two digits.
     """
 
     technique: Literal["noise"] = "noise"
@@ -104,7 +105,8 @@ class Noise(ColumnTechnique):
         if self.bounds is not None:
             values = np.clip(values, *self.bounds)
         added = scale * _drawn(context.draws.bound(scale), self.distribution)
-        noisy = from_floats(_snapped(values + added, scale) if scale else values, column.type)
+        type_ = with_fractions(column.type) if self.is_locally_private else column.type
+        noisy = from_floats(_snapped(values + added, scale) if scale else values, type_)
         facts: dict[str, Fact] = {"deviation": scale}
         if self.bounds is None or self.deviation is None or not self.is_locally_private:
             return Applied({name: noisy}, facts=facts)

@@ -46,6 +46,14 @@ def from_floats(values: FloatArray, type_: pa.DataType) -> pa.Array:
     return pa.array(np.clip(known, -end, end), mask=missing).cast(type_, safe=False)
 
 
+def with_fractions(type_: pa.DataType) -> pa.DataType:
+    """The type of a column of numbers that may have fractions, whatever numbers people have.
+
+    A column is of whole numbers where everybody has one: a single fraction would change what is shown of all others.
+    """
+    return pa.float64() if pa.types.is_integer(type_) else type_
+
+
 def deviation(values: FloatArray) -> float:
     """The standard deviation of the known values, 0 where there are none; it does not overflow for large floats."""
     known = values[~np.isnan(values)]

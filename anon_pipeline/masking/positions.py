@@ -13,7 +13,7 @@ from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import NUMERIC, Applied, Columns, Context, Fact, TableTechnique
 from anon_pipeline.masking.draws import Draws
-from anon_pipeline.masking.numbers import from_floats, to_floats, two_digits
+from anon_pipeline.masking.numbers import from_floats, to_floats, two_digits, with_fractions
 from anon_pipeline.masking.sphere import distances
 
 
@@ -55,7 +55,8 @@ class PositionTechnique(TableTechnique):
         for name, values in zip(self.columns, (latitude, longitude), strict=True):
             column = np.full(len(columns[name]), np.nan)
             column[known] = np.round(values, digits)
-            masked[name] = from_floats(column, columns[name].type)
+            type_ = columns[name].type
+            masked[name] = from_floats(column, with_fractions(type_) if self.is_locally_private else type_)
         return masked
 
 

@@ -339,6 +339,16 @@ def test_columns_keep_their_storage() -> None:
     assert made.schema.types == [pa.float32(), pa.int8()]
 
 
+def test_private_positions_of_whole_degrees_move_by_less_than_one() -> None:
+    """One position that is not of whole degrees would change what is shown of all others."""
+    table = pa.table({"lat": pa.array([48, 49]), "lon": pa.array([10, 11])})
+    made, (report,) = apply_steps(
+        table, KINDS, {}, [step("planar_laplace", columns=["lat", "lon"], epsilon=0.01)], Resources(key=KEY)
+    )
+    assert report.guarantee == "local DP" and made.schema.types == [pa.float64(), pa.float64()]
+    assert 0 < abs(made["lat"][0].as_py() - 48) < 0.1
+
+
 @pytest.mark.parametrize(
     ("latitude", "longitude", "name"), [([91.0], [0.0], "lat"), ([0.0, 1.0], [0.0, -181.0], "lon")]
 )

@@ -330,6 +330,16 @@ def test_local_privacy_is_not_claimed_after_a_step_that_looks_at_others() -> Non
     assert report.guarantee == "local DP"
 
 
+def test_the_form_of_private_numbers_does_not_tell_whether_somebody_has_a_fraction() -> None:
+    """Beside whole numbers, the noisy ones of all had fractions if and only if one person had one: right for all."""
+    for epsilon in (0.1, 1):
+        laplace = step("noise", distribution="laplace", deviation=np.sqrt(2) * 100 / epsilon, bounds=[0, 100])
+        of_whole, (report,) = masked(pa.array([37, 50] * 50), NUMERIC, laplace)
+        of_one_fraction, _ = masked(pa.array([37.5, *[50.0, 37.0] * 49, 50.0]), NUMERIC, laplace)
+        assert report.guarantee == "local DP" and of_whole.type == of_one_fraction.type == pa.float64()
+        assert all(any(number % 1 for number in shown.to_pylist()) for shown in (of_whole, of_one_fraction))
+
+
 @pytest.mark.parametrize("share", [0, 1, 1.5, 5, -0.1, float("nan")])
 def test_a_distance_that_is_no_share_is_refused(share: float) -> None:
     with pytest.raises(ValueError, match=r"share of all people and must lie above 0 and below 1: 0\.05 swaps"):
