@@ -47,11 +47,12 @@ def identities(table: pa.Table, key: Key, dataset: str) -> Blocks:
 def content_of(table: pa.Table) -> Lanes:
     """128 bits per row that depend on all its values, shape (2, n).
 
-    A whole number gives the same bits whether its column is of integers or, because of other values, of floats.
+    A whole number gives the same bits whether its column is of integers or, because of other values, of floats; a day,
+    whether its column is of days or of moments.
     """
     names, columns = [], []
     for name in table.column_names:
-        column = table.column(name).combine_chunks()
+        column = _as_moments(table.column(name).combine_chunks())
         kinds = pa.types.is_integer(column.type), pa.types.is_floating(column.type)
         parts = _parts(column) if any(kinds) else [column]
         names += [name, f"{name}#rest"][: len(parts)]
@@ -150,5 +151,15 @@ def _hashed(columns: Sequence[pa.Array | FloatArray]) -> Blocks:
 
 
 def seen(column: pa.Array) -> pa.Array:
-    """A column as draws depend on it: without the last bits of floats, in which processors may differ."""
-    return column.cast(pa.float32(), safe=False) if pa.types.is_float64(column.type) else column
+    """A column as draws depend on it: without the last bits of floats, in which processors may differ.
+
+    Whole numbers become floats, and days moments, since other people's values decide as which a column is stored.
+    """
+    if pa.types.is_integer(column.type) or pa.types.is_float64(column.type):
+        return column.cast(pa.float64(), safe=False).cast(pa.float32(), safe=False)
+    return _as_moments(column)
+
+
+def _as_moments(column: pa.Array) -> pa.Array:
+    """Days as moments of midnight; any other column as it is."""
+    return column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column

@@ -20,6 +20,7 @@ from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.noise import FINEST, _root
 from anon_pipeline.masking.order import canonical_order, undone
 from anon_pipeline.masking.pram import Pram, epsilon_of, invariant_of
+from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, KEY, NUMERIC, OTHER_KEY, masked, step
 
@@ -338,6 +339,33 @@ def test_the_form_of_private_numbers_does_not_tell_whether_somebody_has_a_fracti
         of_one_fraction, _ = masked(pa.array([37.5, *[50.0, 37.0] * 49, 50.0]), NUMERIC, laplace)
         assert report.guarantee == "local DP" and of_whole.type == of_one_fraction.type == pa.float64()
         assert all(any(number % 1 for number in shown.to_pylist()) for shown in (of_whole, of_one_fraction))
+
+
+@pytest.mark.parametrize("kind", [NUMERIC, DATE])
+def test_the_fraction_or_hour_of_a_stranger_draws_nobody_anew(kind: ColumnType) -> None:
+    """Columns of floats in place of whole numbers, or of moments in place of days, had new numbers for everybody.
+
+    So all had a second answer, and their epsilon doubled.
+    """
+    days = [date(2024, 1, 1 + i % 28) for i in range(100)]
+    noon = [datetime.datetime(2024, 1, 1, 12), *(datetime.datetime(2024, 1, day.day) for day in days[1:])]
+    before, after = (days, noon) if kind is DATE else ([*range(100)], [0.5, *range(1, 100)])
+    name = pa.array([f"person {i}" for i in range(100)])
+    shown = [
+        apply_steps(
+            pa.table({"name": name, "v": pa.array(column), "c": ["x", "y"] * 50}),
+            {"name": CATEGORICAL, "v": kind, "c": CATEGORICAL},
+            {"v": [step("noise", deviation=50)], "c": [step("randomized_response", epsilon=1, categories=["x", "y"])]},
+            resources=Resources(key=KEY),
+        )[0]
+        for column in (before, after)
+    ]
+    assert shown[0]["c"][1:] == shown[1]["c"][1:]
+    of_day, of_moment = (
+        np.array(table["v"])[1:].astype("datetime64[us]" if kind is DATE else float) for table in shown
+    )
+    unit = np.timedelta64(1, "D") if kind is DATE else 1.0
+    assert (np.abs(of_day - of_moment) / unit <= 0.5).all()
 
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, 5, -0.1, float("nan")])
