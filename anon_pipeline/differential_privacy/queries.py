@@ -16,7 +16,6 @@ from anon_pipeline.differential_privacy.mechanisms import require_library
 from anon_pipeline.differential_privacy.plan import Plan
 from anon_pipeline.differential_privacy.reading import Counting, asked_of
 from anon_pipeline.differential_privacy.statement import parse
-from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import private_key
@@ -25,12 +24,6 @@ from anon_pipeline.spec.written import PlainLoader, sentences
 
 #: A question with groups that nobody listed uses one part in this many of the delta that is kept for thresholds.
 SHARE_OF_THRESHOLDS = 10
-
-
-STAYS_SPENT = (
-    "what the question costs stays spent, since failing may depend on the people in it; `anon-pipeline run` says what "
-    "is wrong"
-)
 
 
 @dataclass(frozen=True)
@@ -119,15 +112,13 @@ class Prepared:
             try:
                 exact = answering.read(self.plan, readable, lambda query: engine.aggregated(readable, query))
             except InputError:
-                raise InputError(
-                    f"query: {self.spec.source.path} could not be read to its end; {STAYS_SPENT}"
-                ) from None
+                raise InputError(f"query: {self.spec.source.path} {reading.BROKEN}") from None
             drawn = answering.draw(self.plan, exact)
             content = {"dataset": self.spec.dataset, "query": self.text, **drawn, "cost": _cost(self.plan)}
             return json.dumps(content, sort_keys=True).encode()
 
         # The header is checked before anything is spent; the rest of the source is read after the reservation.
-        _check_header(engine, readable)
+        reading.check_header(engine, readable, "query")
         content, new = self.budget.ask(self.question, answer)
         return Answer(json.loads(content), new, self.budget.state())
 
@@ -166,26 +157,6 @@ def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share
         Where the budget does not suffice.
     """
     return prepare(spec, home, text, share).ask(engine)
-
-
-def _check_header(engine: Counting, spec: ReleaseSpec) -> None:
-    """Refuse a source without the columns that may be asked about; an engine's message about lines is suppressed."""
-    found: list[InputError] = []
-
-    def header(reader: Reader, relation: str) -> str:
-        try:
-            reading.columns_present(reader, relation, spec)
-        except InputError as error:
-            found.append(error)
-            raise
-        return "SELECT 1 AS nothing"
-
-    try:
-        engine.aggregated(spec, header)
-    except InputError:
-        if found:
-            raise
-        raise InputError(f"query: {spec.source.path} cannot be read; `anon-pipeline run` says what is wrong") from None
 
 
 def _cost(plan: Plan) -> dict[str, float]:

@@ -26,6 +26,12 @@ from anon_pipeline.home import sha256_of
 from anon_pipeline.keys import Key
 from anon_pipeline.spec import ColumnType, DifferentialPrivacy, PublicDomain, ReleaseSpec, Role, exactly
 
+#: The end of a message about a source that breaks after the reservation; it names no line, as lines are people.
+BROKEN = (
+    "could not be read to its end; what the question costs stays spent, since failing may depend on the people in it; "
+    "`anon-pipeline profile` says what is wrong"
+)
+
 
 class Counting(Protocol):
     """An engine that can count people in a source, without storing the source first."""
@@ -110,6 +116,36 @@ def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[st
         ):
             raise InputError(f"differential_privacy.domains.{name}: has a range or bins, and the source holds {kind}")
     return storage
+
+
+def check_header(engine: Counting, spec: ReleaseSpec, place: str) -> None:
+    """Check that a source can be opened and has the columns that may be asked about, before anything is reserved.
+
+    An engine's message is suppressed, since it may name a line, which is a person.
+
+    Raises
+    ------
+    InputError
+        Beginning with `place`, unless columns are absent.
+    """
+    found: list[InputError] = []
+
+    def header(reader: Reader, relation: str) -> str:
+        try:
+            columns_present(reader, relation, spec)
+        except InputError as error:
+            found.append(error)
+            raise
+        return "SELECT 1 AS nothing"
+
+    try:
+        engine.aggregated(spec, header)
+    except InputError:
+        if found:
+            raise
+        raise InputError(
+            f"{place}: {spec.source.path} cannot be read; `anon-pipeline profile` says what is wrong"
+        ) from None
 
 
 def code(reader: Reader, name: str, domain: PublicDomain, storage: str, missing: tuple[str, ...]) -> str:

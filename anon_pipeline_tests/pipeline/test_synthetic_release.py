@@ -180,6 +180,22 @@ def test_an_exhausted_budget_publishes_nothing(released: Released, tmp_path: Pat
     assert str(Refused(outcome.failures)).count("refused: ") == 1, "as a program is told of it"
 
 
+@pytest.mark.parametrize(("copies", "paid"), [(1, False), (100, True)])
+def test_a_line_that_breaks_is_named_nowhere(copies: int, paid: bool, tmp_path: Path) -> None:
+    """A line is a person, and Dagster's pages showed its number and how many fields it has."""
+    home = Home(tmp_path / "home").prepare()
+    table = people(500)
+    spec = write(tmp_path / "clinic", table, source={"path": "people.csv"})
+    header, *rows = table.to_pandas().to_csv(index=False).splitlines()
+    spec.source_path.write_text("\n".join([header, *rows * copies, f"{rows[0]},one more"]))
+    outcome = launch(spec, home, Runtime(home=str(home.root)))
+    assert outcome.exit_code == 2 and not any(letter.isdigit() for letter in "".join(outcome.failures))
+    assert "stays spent" in outcome.failures[0] if paid else "cannot be read" in outcome.failures[0]
+    assert Budget(home, Allowance.of(asked_of(spec))).state().reserved == paid
+    named = re.compile(rf"[Ll]ine:? {500 * copies + 2}\b|one more".encode())
+    assert not [file for file in home.root.rglob("*") if file.is_file() and named.search(file.read_bytes())]
+
+
 def test_a_run_that_was_killed_after_it_had_measured_spends_nothing_more(tmp_path: Path) -> None:
     """Every call that spends or publishes is tried in `differential_privacy/test_killed_synthesis.py`."""
     home = Home(tmp_path / "home")

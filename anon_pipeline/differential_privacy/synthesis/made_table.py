@@ -16,13 +16,14 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
 from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_key
-from anon_pipeline.differential_privacy.reading import asked_of, source_version
+from anon_pipeline.differential_privacy.reading import BROKEN, asked_of, source_version
 from anon_pipeline.differential_privacy.synthesis import measuring, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis, axes_of, read_coded
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table, draw_codes, with_all_values
 from anon_pipeline.differential_privacy.synthesis.estimation import Model, fit, total_of
 from anon_pipeline.differential_privacy.synthesis.measuring import Measurements, Settings
 from anon_pipeline.differential_privacy.synthesis.quality import count_quality, value_counts
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.spec import PublicDomain, PublicSize, ReleaseSpec, Synthesis
@@ -111,7 +112,11 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
     )
 
     def answer() -> bytes:
-        measurements = measuring.measure(read_coded(engine, spec, axes), settings)
+        try:
+            table = read_coded(engine, spec, axes)
+        except InputError:
+            raise InputError(f"{spec.source.path} {BROKEN}") from None
+        measurements = measuring.measure(table, settings)
         return stored.to_bytes(measurements, secrets.token_hex(16))
 
     return Budget(home, Allowance.of(asked)).ask(question, answer)

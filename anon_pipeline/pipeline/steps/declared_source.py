@@ -6,7 +6,6 @@ from pathlib import Path
 
 from anon_pipeline.differential_privacy import reading
 from anon_pipeline.engine.sources import require_there
-from anon_pipeline.engine.typed import Reader
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult
 
 
@@ -14,12 +13,7 @@ def look_at_header(run: Run, _folder: Path) -> StepResult:
     """Find out that the source can be opened, before anything is reserved of the budget."""
     spec = run.spec
     require_there(spec)
-
-    def query(reader: Reader, relation: str) -> str:
-        reading.columns_present(reader, relation, spec)
-        return "SELECT 1 AS opened"
-
-    run.engine.aggregated(reading.readable(spec), query)
+    reading.check_header(run.engine, reading.readable(spec), "source.path")
     return StepResult(metadata={"source": spec.source.path, "columns": len(spec.columns)})
 
 
