@@ -200,11 +200,22 @@ def how_many(threads: int | None = None, memory: str | None = None) -> int:
     return max(1, min(threads or cpu_count(), allowed // MEMORY_OF_ONE))
 
 
-def bytes_of(memory: str) -> int:
-    """The bytes of an amount of memory in a spec: 4GB, 512MiB, or 50% of the machine's memory."""
+def bytes_of_machine() -> int:
+    """The bytes of the machine's memory."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def bytes_of(memory: str, whole: int | None = None) -> int:
+    """The bytes of an amount of memory in a spec: 4GB, 512MiB, or 50% of `whole`, else of the machine's memory.
+
+    Raises
+    ------
+    InputError
+        For any other text.
+    """
     share = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", memory)
     if share is not None:
-        return int(float(share[1]) / 100 * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        return int(float(share[1]) / 100 * (bytes_of_machine() if whole is None else whole))
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?\s*", memory, re.IGNORECASE)
     if match is None:
         raise InputError(f"memory: {memory} is no amount of memory; write it as 4GB")
@@ -218,7 +229,7 @@ def _free_memory() -> int:
         with open("/proc/meminfo", encoding="ascii") as lines:
             return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
     except (OSError, StopIteration):
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        return bytes_of_machine()
 
 
 def _start_fork_server() -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import re
 from contextlib import suppress
 from pathlib import Path
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.workers import bytes_of, bytes_of_machine
 
 #: The fewest bytes that a value takes while steps work on it. Measured with a million people of eight columns, half of
 #: them texts: 38 bytes for aggregation, 39 for sampling, 51 for rank swapping.
@@ -40,13 +39,14 @@ def require_memory(rows: int, columns: int, usable: int) -> None:
 
 
 def usable_memory(limit: str | None) -> int:
-    """The bytes that a limit such as "4GB" or "50%" allows; without one, those of the machine or of its container."""
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """The bytes that a limit such as "4GB" or "50%" allows; without one, those of the machine or of its container.
+
+    Raises
+    ------
+    InputError
+        For a limit that is no amount of memory.
+    """
+    machine = bytes_of_machine()
     with suppress(OSError, ValueError):
         machine = min(machine, int(CONTAINER.read_text()))
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(?:([KMGT])(i?)B?|(%))\s*", limit or "100%", re.IGNORECASE)
-    if match is None:
-        raise InputError(f"memory: {limit} is no amount of memory; write it as 4GB")
-    if match[4]:
-        return int(float(match[1]) / 100 * machine)
-    return int(float(match[1]) * (1024 if match[3] else 1000) ** ("KMGT".index(match[2].upper()) + 1))
+    return bytes_of(limit or "100%", machine)
