@@ -307,9 +307,10 @@ def _texts(values: list[Any]) -> pa.Array:
 def _bools(column: str, values: list[Any], known: dict[Any, bool]) -> pa.Array:
     if not known.keys() | {None} >= set(values):
         raise ServerFailure(
-            f"columns.{column}: is declared as BOOLEAN, which is TINYINT(1), and holds other numbers than 0 and 1; "
+            "is declared as BOOLEAN, which is TINYINT(1), and holds other numbers than 0 and 1; "
             f"write CAST({column} AS SIGNED) in source.query",
             lasting=True,
+            column=column,
         )
     return pa.array([None if value is None else known[value] for value in values], pa.bool_())
 
@@ -321,7 +322,7 @@ def _cast(column: str, kind: pa.DataType) -> tuple[pa.DataType, Callable[[list[A
         try:
             return _texts(values).cast(kind)
         except (pa.ArrowInvalid, TypeError):  # their messages quote the value
-            raise ServerFailure(f"columns.{column}: holds a value that is none of its type", lasting=True) from None
+            raise ServerFailure("holds a value that is none of its type", lasting=True, column=column) from None
 
     return kind, change
 
@@ -340,9 +341,10 @@ def _dates(
             known = pc.is_in(pc.utf8_slice_codeunits(texts, 0, 10), pa.array(missing, pa.string()))
             if pc.any(pc.and_(none, pc.invert(known))).as_py():
                 raise ServerFailure(
-                    f"columns.{column}: holds dates of the month or day 00; where 0000-00-00 means not known, name it "
-                    "in source.missing, and write others as NULL in source.query",
+                    "holds dates of the month or day 00; where 0000-00-00 means not known, name it in source.missing, "
+                    "and write others as NULL in source.query",
                     lasting=True,
+                    column=column,
                 )
             values = pc.if_else(none, None, texts).to_pylist()
         return cast(values).cast(kind)

@@ -34,11 +34,13 @@ class ServerFailure(Exception):
     Attributes
     ----------
     lasting : whether the same query will fail again unless somebody changes something
+    column : the column that it is about, if it is about one; the sentence then begins with its place in the spec
     """
 
-    def __init__(self, sentence: str, lasting: bool) -> None:
-        super().__init__(sentence)
+    def __init__(self, sentence: str, lasting: bool, column: str | None = None) -> None:
+        super().__init__(sentence if column is None else f"columns.{column}: {sentence}")
         self.lasting = lasting
+        self.column = column
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class Server:
 def not_plain(column: str, kind: object) -> ServerFailure:
     """The failure for a column of lists, documents, bytes and the like."""
     return ServerFailure(
-        f"columns.{column}: holds values of the type {kind}, which is no plain value; cast it or leave it out in "
-        "source.query",
+        f"holds values of the type {kind}, which is no plain value; cast it or leave it out in source.query",
         lasting=True,
+        column=column,
     )

@@ -88,5 +88,4 @@ def _failures_as_input_errors(source: Source) -> Iterator[None]:
         yield
     except ServerFailure as failure:
         kind = InputError if failure.lasting else Unavailable
-        sentence = str(failure)
-        raise kind(sentence if sentence.startswith("columns.") else f"{source.path}: {sentence}") from None
+        raise kind(f"{source.path}: {failure}" if failure.column is None else str(failure)) from None
