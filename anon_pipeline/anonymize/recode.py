@@ -343,6 +343,11 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
     """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
 
     A cell of class -1 is suppressed and counts nowhere. Every value that a class shows is shared by k people.
+
+    Raises
+    ------
+    InputError
+        For a grid that is too fine for the numbers of its column.
     """
     kept = class_of_cell >= 0
     summaries: list[Summary] = []

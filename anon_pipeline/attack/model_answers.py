@@ -127,7 +127,13 @@ def split(people: pd.DataFrame, target: str, features: Sequence[str]) -> tuple[p
 
 
 def ask(function: Callable[[], T], verb: str = "answer") -> T:
-    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person."""
+    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person.
+
+    Raises
+    ------
+    InputError
+        If the code fails.
+    """
     try:
         return function()
     except (Exception, SystemExit) as error:

@@ -125,6 +125,11 @@ def auc_difference(
 
     Each is (members, non_members), of the same people in the same order. So the two AUCs vary together, and their
     difference is known more exactly than each of them (DeLong et al. 1988).
+
+    Raises
+    ------
+    InputError
+        If the two have not scored the same number of people.
     """
     if len(first[0]) != len(second[0]) or len(first[1]) != len(second[1]):
         raise InputError("two attacks can be compared only where both have scored the same people")

@@ -101,6 +101,11 @@ def read_attacked(given: Tables, knowledge: Knowledge, seed: int = 0) -> Attacke
     """Read all tables of an audit.
 
     A kept column that the release or a table of people lacks is left out: nothing can be compared in it.
+
+    Raises
+    ------
+    InputError
+        For a table without people or without a quasi-identifier, or origins that do not fit the tables.
     """
     released, original, control, origin = given.released, given.original, given.control, given.origin
     tables = [original] if control is None or not len(control) else [original, control]

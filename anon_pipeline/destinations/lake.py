@@ -25,7 +25,15 @@ def metadata_of(release: Release) -> dict[str, str]:
 
 @contextmanager
 def working(label: str) -> Iterator[None]:
-    """A block in which a library works; its messages never leave it, since they may quote a row or a credential."""
+    """A block in which a library works; its messages never leave it, since they may quote a row or a credential.
+
+    Raises
+    ------
+    InputError
+        If the same would fail again.
+    Unavailable
+        If it may pass.
+    """
     with asking(label):
         try:
             yield

@@ -162,7 +162,15 @@ def path_of(address: str) -> str:
 
 @contextmanager
 def asking(label: str) -> Iterator[None]:
-    """A block that only asks a store: a failure in it raises a message of our own."""
+    """A block that only asks a store: a failure in it raises a message of our own.
+
+    Raises
+    ------
+    InputError
+        For an object that is no intact Parquet file.
+    Unavailable
+        For every other failure, which may pass.
+    """
     try:
         yield
     except InputError:

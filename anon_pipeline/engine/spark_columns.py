@@ -119,6 +119,7 @@ def _moment(type_: pa.DataType, is_int96: bool) -> SparkColumn:
 
 
 def columns_of(file: Path) -> dict[str, SparkColumn]:
+    """The columns of a Parquet file, as Spark reads them."""
     with pq.ParquetFile(file) as opened:
         leaves = (opened.schema.column(number) for number in range(len(opened.schema)))
         int96 = {leaf.path for leaf in leaves if leaf.physical_type == "INT96"}
@@ -126,7 +127,13 @@ def columns_of(file: Path) -> dict[str, SparkColumn]:
 
 
 def columns_of_all(files: Sequence[Path], label: str, kept: set[str]) -> dict[str, SparkColumn]:
-    """The columns of several files, each of which may lack some. Columns that are not used are not read."""
+    """The columns of several files, each of which may lack some. Columns that are not used are not read.
+
+    Raises
+    ------
+    InputError
+        For a file that Spark would leave out, or a column that it cannot read as one type.
+    """
     columns: dict[str, SparkColumn] = {}
     for file in files:
         if file.name.startswith(("_", ".")) and len(files) > 1:

@@ -53,7 +53,13 @@ MENDABLE = (
 
 
 def running_session(scratch: Path, memory_limit: str | None, threads: int | None) -> SparkSession:
-    """The session of this process; Spark is started where it is not running yet."""
+    """The session of this process; Spark is started where it is not running yet.
+
+    Raises
+    ------
+    InputError
+        If Spark or Java is not installed, or Spark does not start.
+    """
     try:
         import sqlglot  # noqa: F401
         from pyspark import SparkContext
@@ -213,7 +219,13 @@ def uri(path: Path) -> str:
 
 @contextmanager
 def harmless(sentence: str) -> Iterator[None]:
-    """Spark's errors as a sentence that quotes nothing."""
+    """Spark's errors as a sentence that quotes nothing.
+
+    Raises
+    ------
+    InputError
+        For an error of Spark, or if Spark is not installed.
+    """
     try:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException

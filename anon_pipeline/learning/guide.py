@@ -223,6 +223,11 @@ def train(
         Shape (n,): a number per row, as `assign_folds` gives it; rows with -1 are not trained on.
     with_full
         Whether M is also fitted on everybody where guidance is out of fold.
+
+    Raises
+    ------
+    ValueError
+        If the folds do not fit the rows, or leave nobody to train on.
     """
     rows, targets = len(problem.frame), len(problem.target)
     if not rows == targets == len(fold):
@@ -298,6 +303,11 @@ def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> n
     """A fold number 0 .. folds - 1 for each row, shape (n,), shuffled by the seed, which may have more than 32 bits.
 
     Each fold holds the classes in equal shares where every class has a member for each fold.
+
+    Raises
+    ------
+    InputError
+        For rows without a target, or fewer rows than folds.
     """
     from sklearn.model_selection import KFold, StratifiedKFold
 
@@ -314,7 +324,13 @@ def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> n
 
 
 def check_target(target: pd.Series[Any]) -> None:
-    """Refuse rows without a target: nothing can be learnt from them or scored on them."""
+    """Refuse rows without a target: nothing can be learnt from them or scored on them.
+
+    Raises
+    ------
+    InputError
+        If there are any.
+    """
     missing = int(target.isna().sum())
     if missing:
         raise InputError(

@@ -272,7 +272,13 @@ def _kind(estimator: Estimator) -> Task | None:
 def quietly(
     field: str, name: str, verb: str, function: Callable[[], T], passing: tuple[type[Exception], ...] = ()
 ) -> T:
-    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person."""
+    """Run foreign code; of an exception only the type is passed on, because its text may hold a value of a person.
+
+    Raises
+    ------
+    InputError
+        If the code fails.
+    """
     try:
         return function()
     except (Exception, SystemExit) as error:

@@ -21,6 +21,11 @@ def measure_source(run: Run, settings: Sequence[Settings], with_utility: bool) -
     """Read the source again, mask it by the spec and measure each setting.
 
     The stored results of the pipeline are not changed.
+
+    Raises
+    ------
+    InputError
+        For the spec of a table of groups.
     """
     spec = run.spec
     if spec.aggregates:

@@ -23,6 +23,11 @@ def read_paths(value: Any) -> Any:
     Nested: `{disease: {respiratory: [flu, bronchitis], digestive: [gastritis]}}`, where a list (or a name with nothing
     behind it) holds values. Paths: `[[flu, respiratory, disease], [bronchitis, respiratory, disease], ...]`. If several
     names stand at the top, a root is put over them.
+
+    Raises
+    ------
+    ValueError
+        For anything else, and for a value that stands in it twice.
     """
     paths: tuple[tuple[Any, ...], ...] = ()
     if isinstance(value, Mapping):

@@ -250,6 +250,7 @@ def _head_of(home: Home) -> str:
 
 
 def hash_of(line: str) -> str:
+    """SHA-256 of a line of the ledger, in hexadecimal, with which the next line begins its chain."""
     return hashlib.sha256(line.encode()).hexdigest()
 
 

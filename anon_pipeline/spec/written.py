@@ -58,7 +58,13 @@ def undecided_lines(text: str) -> list[tuple[int, str]]:
 
 
 def put(content: dict[str, Any], path: str, value: Any) -> None:
-    """Set the value at a dotted path; absent mappings on the way are created."""
+    """Set the value at a dotted path; absent mappings on the way are created.
+
+    Raises
+    ------
+    InputError
+        For a path that leads nowhere.
+    """
     place: Any = content
     *way, last = path.split(".")
     for number, part in enumerate([*way, last]):
