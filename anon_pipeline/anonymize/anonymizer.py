@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags
+from sklearn.utils import Tags, estimator_html_repr
 
 from anon_pipeline.anonymize import classes, encoding, recode, refinement, storage, tree
 from anon_pipeline.anonymize.axes import Orders
@@ -27,7 +27,7 @@ from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frame
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.ladder import Recount
 from anon_pipeline.anonymize.level_columns import LevelColumns
-from anon_pipeline.anonymize.notebook import summary_html
+from anon_pipeline.anonymize.notebook import table_of_facts
 from anon_pipeline.anonymize.parameters import (
     TEXT,
     ByColumn,
@@ -433,7 +433,10 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         return pd.DataFrame(columns, index=X.index)
 
     def _html_repr(self) -> str:
-        return summary_html(self)
+        """scikit-learn's picture of an estimator, and below it, once it is fitted, what became of the people."""
+        drawn: str = estimator_html_repr(self)
+        fitted = self.__sklearn_is_fitted__()
+        return drawn + table_of_facts(self.sizes_, self.information_loss_) if fitted else drawn
 
     def save(self, path: str | Path) -> None:
         """Write the fitted tree as JSON.

@@ -12,6 +12,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import Field, model_validator
 from typing_extensions import override
 
@@ -107,7 +108,7 @@ class QuantileCode(ColumnTechnique):
         coded = (values < low) | (values > high)
         masked = from_floats(changed, column.type)
         # Where nothing was coded, whole numbers beyond 2^53 and fine decimals stay exactly as they were.
-        masked = pa.compute.if_else(pa.array(coded), masked, column)
+        masked = pc.if_else(pa.array(coded), masked, column)
         return Applied({name: masked}, facts={"rows_coded": int(coded.sum())})
 
 
