@@ -151,13 +151,16 @@ def _hashed(columns: Sequence[pa.Array | FloatArray]) -> Blocks:
 
 
 def seen(column: pa.Array) -> pa.Array:
-    """A column as draws depend on it: without the last bits of floats, in which processors may differ.
+    """A column as draws depend on it: without the last bits of fractions, in which processors may differ.
 
     Whole numbers become floats, and days moments, since other people's values decide as which a column is stored.
     """
-    if pa.types.is_integer(column.type) or pa.types.is_float64(column.type):
-        return column.cast(pa.float64(), safe=False).cast(pa.float32(), safe=False)
-    return _as_moments(column)
+    if not pa.types.is_integer(column.type) and not pa.types.is_float64(column.type):
+        return _as_moments(column)
+    values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0), dtype=np.float64)
+    with np.errstate(over="ignore"):
+        coarse = values.astype(np.float32)
+    return pa.array(np.where(np.trunc(values) == values, values, coarse), mask=np.asarray(column.is_null()))
 
 
 def _as_moments(column: pa.Array) -> pa.Array:

@@ -1,8 +1,9 @@
-"""Noise, rank swapping, PRAM and quantiles against their definitions."""
+"""Noise, rank swapping and PRAM against their definitions."""
 
 from __future__ import annotations
 
 import datetime
+import math
 from datetime import date
 from random import Random
 
@@ -15,7 +16,7 @@ from scipy import stats
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking import pram
-from anon_pipeline.masking.draws import Draws, content_of, identities
+from anon_pipeline.masking.draws import Draws, content_of, identities, seen
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.noise import FINEST, _root
 from anon_pipeline.masking.order import canonical_order, undone
@@ -339,6 +340,14 @@ def test_the_form_of_private_numbers_does_not_tell_whether_somebody_has_a_fracti
         of_one_fraction, _ = masked(pa.array([37.5, *[50.0, 37.0] * 49, 50.0]), NUMERIC, laplace)
         assert report.guarantee == "local DP" and of_whole.type == of_one_fraction.type == pa.float64()
         assert all(any(number % 1 for number in shown.to_pylist()) for shown in (of_whole, of_one_fraction))
+
+
+def test_draws_depend_on_every_digit_of_whole_numbers_and_not_on_the_last_of_fractions() -> None:
+    """Also where a fraction of somebody else makes floats of them."""
+    whole = [20_000_000, 20_000_001, None]
+    assert seen(pa.array(whole)).to_pylist() == seen(pa.array(whole, pa.float64())).to_pylist() == whole
+    first, second = seen(pa.array([0.1 + 0.2, 0.3])).to_pylist()
+    assert first == second and seen(pa.array([1e300, math.inf])).to_pylist() == [1e300, math.inf]
 
 
 @pytest.mark.parametrize("kind", [NUMERIC, DATE])

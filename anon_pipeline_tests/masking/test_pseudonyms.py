@@ -16,6 +16,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import DEFAULT_KEY, Key, KeySource, Secrets
+from anon_pipeline.masking import encryption
 from anon_pipeline.masking.encryption import Encrypt, _padded, _unpadded, reveal
 from anon_pipeline.masking.execution import Resources
 from anon_pipeline.masking.texts import as_texts
@@ -106,6 +107,16 @@ def test_a_text_is_padded_to_the_next_multiple_of_64_bytes_after_it() -> None:
     for length in range(200):
         padded = _padded(b"x" * length)
         assert len(padded) == 64 * (length // 64 + 1) and _unpadded(padded) == b"x" * length
+
+
+def test_a_token_of_another_padding_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Releases that stand have tokens whose texts were padded to 16 bytes."""
+    key = SECRETS.key(DEFAULT_KEY)
+    monkeypatch.setattr(encryption, "PADDED", 16)
+    former, _ = masked(["Ulm", "x" * 20], CATEGORICAL, step("encrypt"))
+    monkeypatch.undo()
+    assert len(former[0].as_py()) < len(former[1].as_py())
+    assert reveal(former.to_pylist(), Encrypt(), "v", key) == ["Ulm", "x" * 20]
 
 
 def test_the_length_of_a_token_tells_nobody_of_a_class_from_the_others() -> None:
