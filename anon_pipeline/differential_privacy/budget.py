@@ -227,12 +227,7 @@ class Budget:
             raise InputError("--why: is one line of at most 500 letters")
         with self._locked():
             lines = ledger.read(self.folder)
-            found = [
-                problem
-                for problem in ledger.problems(self.folder, lines)
-                if not problem.startswith("this budget is a copy")
-            ]
-            if found:
+            if found := ledger.altered(self.folder, lines):
                 raise Refused(found)
             if not lines:
                 raise InputError(f"{self.allowance.subject}: nothing was asked yet; there is nothing to accept")

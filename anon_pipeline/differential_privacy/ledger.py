@@ -119,6 +119,11 @@ def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]
 
 def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | None = None) -> list[str]:
     """The problems of chain, signatures, head and place, a sentence for each."""
+    return [*altered(folder, lines, public_key), *_moved(folder, lines)]
+
+
+def altered(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | None = None) -> list[str]:
+    """The problems of chain, signatures and head, a sentence for each; one that was moved has none of these."""
     found = []
     previous = FIRST
     for number, line in enumerate(lines, start=1):
@@ -131,7 +136,7 @@ def problems(folder: Path, lines: list[Line], public_key: Ed25519PublicKey | Non
         previous = line.hash
     if public_key is not None and lines and lines[-1].signature is None:  # a signature vouches for all lines above it
         found.append("the last budget line is not signed")
-    return [*found, *_broken_head(folder, lines), *_moved(folder, lines)]
+    return [*found, *_broken_head(folder, lines)]
 
 
 def _broken_head(folder: Path, lines: list[Line]) -> list[str]:
