@@ -25,7 +25,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.sequential.cohorts import MinimumCohortSize, place
-from anon_pipeline.sequential.guarantees import histories
+from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import Demands, PeopleByCohort, Routing, group_sequentially
 from anon_pipeline.tables import HISTORY
 
@@ -67,9 +67,7 @@ def months(seed: int, number: int, ill: float, birthdays: float = BIRTHDAYS) -> 
     routing: Routing | None = None
     for _ in range(number):
         history = histories([month.class_ for month in released], PEOPLE)
-        former = np.full(int(history.max()) + 1, -1)
-        if released:
-            former[history] = released[-1].class_
+        former = classes_of_histories(history, released[-1].class_ if released else np.full(PEOPLE, ABSENT))
         columns = frame.assign(age=age, **{HISTORY: history})
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)

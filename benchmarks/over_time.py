@@ -27,7 +27,7 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
-from anon_pipeline.sequential.guarantees import ABSENT, histories, intersection
+from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories, intersection
 from anon_pipeline.sequential.republication import (
     Demands,
     PeopleByCohort,
@@ -71,10 +71,12 @@ class Strategy:
         learned = [encoding.learn_domain(name, columns[name]) for name in columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, guidance[present, None])
+        newest = self.classes[-1] if self.classes else np.full(everybody, ABSENT)
+        former_class = classes_of_histories(history, newest)
         minimum_size = MinimumCohortSize(K, int(np.ceil(K * (1 + self.reserve))))
         demands = Demands([KAnonymity(k=K)], SPEC.guide.spread, SPEC.guide.orders, {}, 0)
         found = group_sequentially(
-            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None), self._former_class(history)),
+            PeopleByCohort(cells, encoding.count_sensitive(cells, cell, None), former_class),
             self.routing,
             minimum_size,
             demands,
@@ -86,13 +88,6 @@ class Strategy:
         new[present] = found.grouping.class_of_cell[cell]
         self.classes.append(new)
         return found
-
-    def _former_class(self, history: IntArray) -> IntArray:
-        """The class of each cohort in the last release, by its number; `history` has that of each person."""
-        former = np.full(int(history.max(initial=0)) + 1, ABSENT)
-        if self.classes:
-            former[history] = self.classes[-1]
-        return former
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

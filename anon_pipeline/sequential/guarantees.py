@@ -40,6 +40,19 @@ def histories(classes: Sequence[IntArray], people: int) -> IntArray:
     return history + 1
 
 
+def classes_of_histories(history: IntArray, newest: IntArray) -> IntArray:
+    """The class of each history in the newest former release, `ABSENT` for none, by the history's number.
+
+    Parameters
+    ----------
+    history : the history of each person, in which the newest release counts, shape (n,)
+    newest : the class of each person in that release, `ABSENT` for none, shape (n,)
+    """
+    classes = np.full(int(history.max(initial=0)) + 1, ABSENT)
+    classes[history] = newest
+    return classes
+
+
 @dataclass(frozen=True)
 class Intersection:
     """The candidates that a new release would leave to an attacker.

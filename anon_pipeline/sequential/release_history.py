@@ -25,7 +25,7 @@ from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
-from anon_pipeline.sequential.guarantees import ABSENT, histories
+from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
 
@@ -88,12 +88,10 @@ class Window:
 
     def newest_classes(self) -> IntArray:
         """The class of each cohort in the newest release, `ABSENT` for none, by the cohort's number, (cohorts,)."""
-        people = np.unique(np.concatenate([member.person for member in self.members] or [np.empty(0, np.int64)]))
-        history, gone = self.histories(people)
-        classes = np.full(len(gone), ABSENT)
-        if self.members:
-            classes[history] = self.members[-1].classes_of(people)
-        return classes
+        if not self.members:
+            return np.full(1, ABSENT)
+        people = np.unique(np.concatenate([member.person for member in self.members]))
+        return classes_of_histories(self.histories(people)[0], self.members[-1].classes_of(people))
 
 
 def key(home: Home, dataset: str) -> bytes:

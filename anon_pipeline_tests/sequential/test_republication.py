@@ -26,7 +26,7 @@ from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.sequential.cohorts import WITHHELD, MinimumCohortSize, in_company
-from anon_pipeline.sequential.guarantees import ABSENT, histories
+from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import (
     Demands,
     PeopleByCohort,
@@ -85,7 +85,8 @@ class Releases:
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(one for one, _ in learned), codes, people[["age"]].to_numpy() / 100)
         counted = encoding.count_sensitive(cells, cell, people[["ill"]])
-        self.cohorts = PeopleByCohort(cells, counted, self.former_class(history))
+        former_class = classes_of_histories(history, self.classes[-1] if self.classes else np.full(total, ABSENT))
+        self.cohorts = PeopleByCohort(cells, counted, former_class)
         found = group_sequentially(self.cohorts, self.routing, self.minimum_size, self.demanded, self.refit, self.key)
         self.routing = found.routing
         new = np.full(total, ABSENT)
@@ -103,13 +104,6 @@ class Releases:
     @property
     def demanded(self) -> Demands:
         return Demands([KAnonymity(k=self.k), *self.demands], 1.0, "both", {}, 0)
-
-    def former_class(self, history: np.ndarray) -> np.ndarray:
-        """The class of each cohort in the newest release, by the number of the cohort."""
-        former = np.full(int(history.max(initial=0)) + 1, ABSENT)
-        if self.classes:
-            former[history] = self.classes[-1]
-        return former
 
 
 def candidates(published: list[pd.DataFrame], everyone: bool = False) -> Counter[tuple[object, ...]]:
