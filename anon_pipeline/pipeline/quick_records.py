@@ -1,12 +1,17 @@
-"""Dagster's and MLflow's records in a run: database engines and migrations are made once, not for each access.
+"""Dagster's and MLflow's records in a run: what each access to a database would do anew is done once.
 
 Dagster makes a SQLAlchemy engine for each of its hundreds of accesses to SQLite, and every engine compiles its
 statements anew. To compare a database with its schema, both tools import all their migrations from disk; Dagster does
 so for each of its databases. Together this was an eighth of a small run.
+
+Dagster also closes its connection after each access. Whoever closes the last connection to a database with a
+write-ahead log copies the log into the database, waits for the disk and deletes the log
+(https://www.sqlite.org/wal.html, section 2.1). So a run keeps one connection of its own open to each database.
 """
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -27,11 +32,15 @@ MAKE_ENGINES = (
 
 _from_config = ScriptDirectory.from_config
 _known: dict[str | None, ScriptDirectory] = {}
+_held: dict[str, sqlite3.Connection] = {}
 
 
 @contextmanager
 def quick_records() -> Iterator[None]:
-    """In the block all accesses to a SQLite database of Dagster share an engine, and migrations are read once."""
+    """In the block all accesses to a SQLite database of Dagster share an engine, and migrations are read once.
+
+    A database with a write-ahead log is copied together with its log, at the latest when the block ends.
+    """
     modules = list(_modules())
     before = [module.create_engine for module in modules]
     for module in modules:
@@ -43,6 +52,8 @@ def quick_records() -> Iterator[None]:
         ScriptDirectory.from_config = _from_config  # type: ignore[method-assign]
         for module, create_engine in zip(modules, before, strict=True):
             module.create_engine = create_engine
+        while _held:
+            _held.popitem()[1].close()
 
 
 def _modules() -> Iterator[Any]:
@@ -64,9 +75,28 @@ def migrations(config: Config) -> ScriptDirectory:
 def _engine(address: str, *, poolclass: type[Pool], connect_args: dict[str, Any] | None = None) -> sql.Engine:
     if poolclass is not NullPool:  # only this pool keeps no connection, neither open nor into another process
         return sql.create_engine(address, poolclass=poolclass, connect_args=connect_args or {})
+    _hold(address)
     return _kept(address, tuple((connect_args or {}).items()))
 
 
 @lru_cache(maxsize=16)
 def _kept(address: str, connect_args: tuple[tuple[str, Any], ...]) -> sql.Engine:
     return sql.create_engine(address, poolclass=NullPool, connect_args=dict(connect_args))
+
+
+def _hold(address: str) -> None:
+    """Keep a connection open to a database; it never writes, and holds no lock.
+
+    Dagster gives each of its databases a write-ahead log as well, but only after it has made its tables.
+    """
+    database = sql.make_url(address).database
+    if address in _held or not database:
+        return
+    held = sqlite3.connect(database, timeout=0, check_same_thread=False)
+    try:
+        held.execute("PRAGMA journal_mode=WAL")
+        held.execute("SELECT count(*) FROM sqlite_master").fetchone()  # opens the log as well
+    except sqlite3.OperationalError:  # locked by another process
+        held.close()
+    else:
+        _held[address] = held

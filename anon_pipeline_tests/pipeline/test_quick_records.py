@@ -1,5 +1,7 @@
 """Within a run Dagster shares engines and migrations are read once; afterwards everything is as before."""
 
+import sqlite3
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 
@@ -34,6 +36,32 @@ def test_one_engine_per_database_which_keeps_no_connection(tmp_path: Path) -> No
     (tmp_path / "one.db").unlink()  # as a home that is removed and made again
     with engine.connect() as connection:
         assert connection.execute(text("SELECT count(*) FROM sqlite_master")).scalar() == 0
+
+
+def test_a_closed_connection_leaves_the_log_until_the_end(tmp_path: Path) -> None:
+    """Without the connection that is kept, each of Dagster's accesses would copy the log and delete it."""
+    database, log = tmp_path / "one.db", tmp_path / "one.db-wal"
+    with quick_records.quick_records():
+        for _ in range(2):
+            engine = sqlite_event_log.create_engine(f"sqlite:///{database}", poolclass=NullPool)
+            with engine.begin() as connection:
+                connection.execute(text("CREATE TABLE IF NOT EXISTS seen (n INTEGER)"))
+                connection.execute(text("INSERT INTO seen VALUES (1)"))
+            assert log.stat().st_size > 0
+    assert not log.exists()
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute("SELECT count(*) FROM seen").fetchone() == (2,)
+
+
+def test_a_database_that_another_process_has_locked_is_not_waited_for(tmp_path: Path) -> None:
+    database = tmp_path / "one.db"
+    with closing(sqlite3.connect(database)) as other, quick_records.quick_records():
+        other.execute("CREATE TABLE seen (n INTEGER)")
+        other.execute("BEGIN EXCLUSIVE")
+        engine = sqlite_event_log.create_engine(f"sqlite:///{database}", poolclass=NullPool)
+        other.rollback()
+        with engine.connect() as connection:
+            assert connection.execute(text("SELECT count(*) FROM seen")).scalar() == 0
 
 
 def test_each_tool_keeps_its_own_migrations() -> None:

@@ -1,12 +1,13 @@
-"""The empty MLflow database of a new home: MLflow makes it once per user and version, and then it is copied.
+"""The MLflow database of a home: MLflow makes an empty one once per user and version, and then it is copied.
 
 MLflow makes one by applying all migrations to its first schema, which would take a second for every new home.
 """
 
+import atexit
 import os
 import sqlite3
 import tempfile
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from anon_pipeline.home import is_own_folder, write_file
@@ -28,6 +29,23 @@ def lay_empty_database(database: Path) -> None:
         write_file(database, copy.read_bytes())
     except (OSError, sqlite3.Error):
         return
+
+
+def write_ahead(database: Path) -> None:
+    """Give a database a write-ahead log, so that a transaction waits for the disk once in place of five times.
+
+    The file says so from then on (https://www.sqlite.org/wal.html). While another process uses it, it stays as it is.
+    MLflow closes no connection at the end, so the log is copied into the file when this process ends.
+    """
+    if database.exists():
+        _execute(database, "PRAGMA journal_mode=WAL")
+        atexit.register(_execute, database, "PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _execute(database: Path, statement: str) -> None:
+    address = f"{database.as_uri()}?mode=rw"  # it is not made if it is absent
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(address, uri=True, timeout=0)) as opened:
+        opened.execute(statement)
 
 
 def _kept() -> Path | None:

@@ -14,7 +14,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.stores import MLFLOW
 from anon_pipeline.pipeline.technical_names import technical
-from anon_pipeline.pipeline.tracking.empty_database import lay_empty_database
+from anon_pipeline.pipeline.tracking.empty_database import lay_empty_database, write_ahead
 from anon_pipeline.pipeline.tracking.moved_artifacts import follow_moved_home
 
 ADDRESS = "sqlite:///"
@@ -144,6 +144,7 @@ def _client(uri: str, home: Home) -> Any:
     with home.lock("mlflow"):  # two processes must not create the schema at once
         if uri.startswith(ADDRESS):
             lay_empty_database(Path(uri.removeprefix(ADDRESS)))
+            write_ahead(Path(uri.removeprefix(ADDRESS)))
         else:
             MLFLOW.check_answers(uri)
         client = MlflowClient(uri, uri)  # otherwise it may use the registry of another home

@@ -1,8 +1,9 @@
 """A home's MLflow database: the same whether MLflow made it or it was copied, and opened once a process."""
 
-import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -63,7 +64,31 @@ def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: P
         assert "people" in dict(content(home)[2])
         assert not any(f"/{other}/" in place for _, place in content(home)[2])  # type: ignore[misc]
         assert home.stat().st_mode & 0o077 == 0
-    assert os.listdir(second.parent) == ["mlflow.db"]
+    assert {file.name for file in second.parent.iterdir()} == {"mlflow.db", "mlflow.db-shm", "mlflow.db-wal"}
+
+
+#: A process that ends with an open connection, as MLflow's pool keeps one.
+ENDS = """
+import ctypes, sqlite3, sys
+from pathlib import Path
+from anon_pipeline.pipeline.tracking.empty_database import write_ahead
+write_ahead(Path(sys.argv[1]))
+opened = sqlite3.connect(sys.argv[1])
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(opened))
+opened.execute("INSERT INTO seen VALUES (2)")
+opened.commit()
+assert Path(f"{sys.argv[1]}-wal").stat().st_size > 0
+"""
+
+
+def test_when_a_process_ends_the_database_alone_holds_everything(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "one.db")) as connection, connection:
+        connection.execute("CREATE TABLE seen (n INTEGER)")
+        connection.execute("INSERT INTO seen VALUES (1)")
+    subprocess.run([sys.executable, "-c", ENDS, str(tmp_path / "one.db")], check=True)
+    (tmp_path / "elsewhere.db").write_bytes((tmp_path / "one.db").read_bytes())
+    with closing(sqlite3.connect(tmp_path / "elsewhere.db")) as connection:
+        assert connection.execute("SELECT n FROM seen").fetchall() == [(1,), (2,)]
 
 
 @pytest.mark.long
