@@ -143,9 +143,9 @@ class CorrelatedNoise(TableTechnique):
 
     J. Kim: A method for limiting disclosure in microdata based on random noise and transformation, ASA 1986: with x the
     values, m their means, e normal noise of covariance share^2 Cov(x), the release is m + (x - m + e) / sqrt(1 +
-    share^2). Means and covariance are kept in expectation. The covariance is that of the rows that lack no value.
-    Where any value of these columns is another, all noise is drawn anew: one noise under two covariances could be
-    solved for.
+    share^2). Means and covariance are kept in expectation. The correlations are those of the rows that lack no value,
+    if there are more of these than columns, and the deviations those of all values there are. Where any value of these
+    columns is another, all noise is drawn anew: one noise under two covariances could be solved for.
     """
 
     technique: Literal["correlated_noise"] = "correlated_noise"
@@ -158,8 +158,7 @@ class CorrelatedNoise(TableTechnique):
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         values = np.column_stack([to_floats(columns[name]) for name in self.columns])
-        complete = values[~np.isnan(values).any(axis=1)]
-        root = _root(complete)
+        root = _root_of_known(values)
         draws = context.draws.bound(_fingerprint([columns[name] for name in self.columns]))
         drawn = np.column_stack([draws.normal() for _ in self.columns])
         noise = self.share * sum(drawn[:, [i]] * root[[i], :] for i in range(len(root)))
@@ -171,7 +170,8 @@ class CorrelatedNoise(TableTechnique):
             name: from_floats(_snapped(masked[:, place], scale) if scale else masked[:, place], columns[name].type)
             for place, (name, scale) in enumerate(zip(self.columns, scales.tolist(), strict=True))
         }
-        return Applied(changed, facts={"share": self.share, "complete_rows": len(complete)})
+        complete = int((~np.isnan(values).any(axis=1)).sum())
+        return Applied(changed, facts={"share": self.share, "complete_rows": complete})
 
 
 def _fingerprint(columns: list[pa.Array]) -> str:
@@ -185,6 +185,23 @@ def _fingerprint(columns: list[pa.Array]) -> str:
 def _mean(values: FloatArray) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else 0.0
+
+
+def _root_of_known(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """As `_root`, where values may be missing: correlations of the rows that lack none, deviations of all known values.
+
+    With the covariance of those rows, a table in which nobody has all values would be shown without any noise. A column
+    whose correlations are unknown, since these rows are few or all have one value there, has noise of its own.
+    """
+    complete = values[~np.isnan(values).any(axis=1)]
+    p = values.shape[1]
+    if len(complete) == len(values):
+        return _root(values)
+    root = _root(complete) if len(complete) > p else np.zeros((p, p))
+    largest = np.abs(root).max(axis=0)
+    root = np.where(largest > 0, root / np.where(largest > 0, largest, 1), np.eye(p))
+    known: npt.NDArray[np.float64] = root / np.sqrt((root**2).sum(axis=0)) * [deviation(each) for each in values.T]
+    return known
 
 
 def _root(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

@@ -32,7 +32,7 @@ COLUMN_OF = {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}
 PINNED = {
     "aggregate": "8a50bfa3bc13",
     "bin": "4a2bb9b4ce9b",
-    "correlated_noise": "be8473770624",
+    "correlated_noise": "5d9858342aa0",
     "donut": "5621b71b4f77",
     "encrypt": "a058084aab63",
     "grid_cell": "d5f12c7fd6fa",
