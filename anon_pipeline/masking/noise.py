@@ -118,8 +118,9 @@ class ProportionalNoise(ColumnTechnique):
     """Every number is multiplied by a random factor around 1, so that large values get more noise.
 
     J. Kim, W. Winkler: Multiplicative noise for masking continuous data, US Census Bureau, Statistics 2003-01. The
-    factor is normal with mean 1 and a standard deviation of `share`, and kept between 0 and 2: no value changes its
-    sign.
+    factor is normal with mean 1 and a standard deviation of `share`, and lies between 0 and 2, so that no value changes
+    its sign. What would lie beyond is reflected: a factor of exactly 2 would show a round number as its double, among
+    numbers that are not round. A 0 is shown as 0.
     """
 
     technique: Literal["proportional_noise"] = "proportional_noise"
@@ -133,7 +134,8 @@ class ProportionalNoise(ColumnTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
-        factor = np.clip(1 + self.share * context.draws.normal(), 0, 2)
+        factor = np.abs(1 + self.share * context.draws.normal())
+        factor = np.abs(np.where(factor > 2, 4 - factor, factor))
         noisy = _snapped(values * factor, self.share * np.abs(values * factor))
         return Applied({name: from_floats(noisy, column.type)}, facts={"share": self.share})
 

@@ -71,6 +71,15 @@ def random_order(seed: int, n: int) -> list[int]:
     return list(np.random.default_rng(seed + 1000).permutation(n).tolist())
 
 
+def test_no_number_is_shown_doubled_by_proportional_noise() -> None:
+    """Who sees a round number among noisy ones took it for twice that of its person: a factor of 2 was the largest."""
+    incomes = np.random.default_rng(0).integers(15, 150, 5000) * 1000
+    shown = np.array(masked(incomes, NUMERIC, step("proportional_noise", share=0.5))[0])
+    is_round = (shown % 2000 == 0) & (shown > 0)
+    assert (shown[is_round] == 2 * incomes[is_round]).sum() < 5  # 110 were, and hardly any other was round
+    assert (shown == 0).sum() == 0
+
+
 # ------------------------------------------------------------------ medians of groups
 
 
