@@ -41,6 +41,12 @@ def _drawn(draws: Draws, distribution: str) -> FloatArray:
     return draws.normal() if distribution == "gaussian" else draws.laplace() / np.sqrt(2)
 
 
+def _deviation(values: FloatArray) -> float:
+    """The deviation of the known values; of a single one, which has none, its size, or it would be shown as it is."""
+    known = values[~np.isnan(values)]
+    return abs(float(known[0])) if len(known) == 1 else deviation(values)
+
+
 def _snapped(noisy: FloatArray, scale: float | FloatArray) -> FloatArray:
     """Noisy numbers, rounded to a grid that is finer than the noise and coarser than a float's last digits.
 
@@ -101,7 +107,7 @@ class Noise(ColumnTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
-        scale = self.deviation or two_digits((self.share or 0.0) * deviation(values))
+        scale = self.deviation or two_digits((self.share or 0.0) * _deviation(values))
         if self.bounds is not None:
             values = np.clip(values, *self.bounds)
         added = scale * _drawn(context.draws.bound(scale), self.distribution)
@@ -202,7 +208,7 @@ def _root_of_known(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     root = _root(complete) if len(complete) > p else np.zeros((p, p))
     largest = np.abs(root).max(axis=0)
     root = np.where(largest > 0, root / np.where(largest > 0, largest, 1), np.eye(p))
-    known: npt.NDArray[np.float64] = root / np.sqrt((root**2).sum(axis=0)) * [deviation(each) for each in values.T]
+    known: npt.NDArray[np.float64] = root / np.sqrt((root**2).sum(axis=0)) * [_deviation(each) for each in values.T]
     return known
 
 

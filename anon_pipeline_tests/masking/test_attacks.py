@@ -80,6 +80,19 @@ def test_no_number_is_shown_doubled_by_proportional_noise() -> None:
     assert (shown == 0).sum() == 0
 
 
+@pytest.mark.parametrize("technique", ["noise", "correlated_noise"])
+def test_noise_hides_the_number_of_the_only_person_who_has_one(technique: str) -> None:
+    """A single number has no deviation, and a share of none is no noise."""
+    near = 0
+    for income in range(20_340, 70_340, 1000):
+        columns = {"a": pa.array([None, income, None, None], pa.float64()), "b": pa.array([1.0, 2.0, 5.0, 3.0])}
+        of_column = {"a": [step("noise", share=0.5)]} if technique == "noise" else {}
+        of_table = [] if of_column else [step(technique, columns=["a", "b"], share=0.5)]
+        made, _ = apply_steps(pa.table(columns), dict.fromkeys("ab", NUMERIC), of_column, of_table, Resources(key=KEY))
+        near += abs(made.column("a")[1].as_py() / income - 1) < 0.02
+    assert near <= 6  # all 50 were
+
+
 # ------------------------------------------------------------------ medians of groups
 
 
