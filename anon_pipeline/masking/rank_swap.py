@@ -13,9 +13,13 @@ from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechniqu
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import to_floats
 
+#: Values may move by so many ranks in any case: between neighbours all exchanges are of pairs, so that the row which
+#: shows somebody's value is known to be that of the value which they show.
+LEAST = 3
+
 
 class RankSwap(ColumnTechnique):
-    """Values are exchanged between people whose ranks differ by at most a share of all people.
+    """Values are exchanged between people whose ranks differ by at most a share of all people, or by three.
 
     R. Moore: Controlled data-swapping techniques for masking public use microdata sets, US Census Bureau 1996. The
     column's distribution stays exactly as it was, which tells, of two releases that differ by one person, that person's
@@ -25,7 +29,7 @@ class RankSwap(ColumnTechnique):
     """
 
     technique: Literal["rank_swap"] = "rank_swap"
-    share: float = Field(description="the largest distance in ranks as a part of all people, above 0 and below 1")
+    share: float = Field(description="the largest distance in ranks (at least three) as a part of all people, below 1")
 
     meaning: ClassVar[str] = "exchanges values between people of near rank"
     use_when: ClassVar[str] = "the distribution of a number must stay exact, and nobody's own value be certain"
@@ -48,7 +52,7 @@ class RankSwap(ColumnTechnique):
         known = np.flatnonzero(~np.isnan(values))
         # Beyond 2^53 distinct whole numbers can be one float; then only their place orders them, which is harmless.
         ranked = known[np.argsort(values[known], kind="stable")]
-        partner = _partners(max(1, int(self.share * len(ranked))), context.draws.at(ranked))
+        partner = _partners(max(LEAST, int(self.share * len(ranked))), context.draws.at(ranked))
         source = np.arange(len(values))
         source[ranked] = ranked[partner]
         alone = int((partner == np.arange(len(ranked))).sum())

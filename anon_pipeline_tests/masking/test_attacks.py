@@ -93,6 +93,23 @@ def test_noise_hides_the_number_of_the_only_person_who_has_one(technique: str) -
     assert near <= 6  # all 50 were
 
 
+# ------------------------------------------------------------------ rank swapping
+
+
+@pytest.mark.parametrize(("n", "share"), [(30, 0.05), (150, 0.01), (300, 0.003)])
+def test_who_knows_their_own_value_learns_nobodys_where_few_ranks_are_swapped(n: int, share: float) -> None:
+    """Between neighbours all exchanges are of pairs: the row that shows my value is that of the value I show."""
+    found = tried = 0
+    for table in range(20):
+        values = np.random.default_rng(table).permutation(100_000)[:n]
+        shown = np.array(masked(values, NUMERIC, step("rank_swap", share=share))[0])
+        row_that_shows = {value: row for row, value in enumerate(shown.tolist())}
+        for value, shows in zip(values.tolist(), shown.tolist(), strict=True):
+            tried += value != shows
+            found += value != shows and values[row_that_shows[value]] == shows
+    assert found < 0.3 * tried  # all were
+
+
 # ------------------------------------------------------------------ medians of groups
 
 

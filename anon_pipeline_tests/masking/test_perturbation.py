@@ -212,11 +212,11 @@ def test_laplace_noise_whose_scale_is_that_of_the_column_promises_nothing() -> N
 
 
 @pytest.mark.parametrize("n", [2, 10, 300])
-def test_a_share_of_less_than_one_rank_swaps_neighbours(n: int) -> None:
+def test_a_share_of_less_than_three_ranks_swaps_within_three(n: int) -> None:
     values = RNG.permutation(n)
     shown, _ = masked(values, NUMERIC, step("rank_swap", share=0.003))
     moved = np.abs(np.array(shown) - values)
-    assert moved.max() == 1 and (moved == 1).sum() >= n / 2
+    assert moved.max() == min(n - 1, 3) and (moved > 0).sum() >= n / 2
 
 
 @pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.99])
