@@ -24,7 +24,7 @@ from anon_pipeline.attack import limits, model_inference
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.rates import Rate, Rates, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
-from anon_pipeline.release.fineness import rounded, step_at_least, without_numbers
+from anon_pipeline.release.fineness import PART_OF_A_STEP, rounded, step_at_least, without_numbers
 from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
@@ -35,8 +35,6 @@ OF_RARE_VALUES = ("skewness: ", "minimality: ")
 OF_ROWS = "row order"
 #: The most that conditions single out by luck: a condition that one of n people is expected to meet.
 MOST_LUCK = math.exp(-1)
-#: One person moves a share by at most this part of its step.
-PART_OF_A_STEP = 0.1
 
 
 @dataclass(frozen=True)

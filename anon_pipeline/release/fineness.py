@@ -14,6 +14,8 @@ import math
 import re
 from typing import Any
 
+from anon_pipeline.privacy.risk import BUCKETS
+
 DIGITS = 4
 
 #: A number in a sentence that is no part of a name such as x7, and what stands in its place.
@@ -32,6 +34,9 @@ SIGNED = {"pearson", "spearman"}
 
 #: For fewer people, no figure that is counted from the source alone is published.
 FEWEST = 100
+
+#: One person moves a figure by at most this part of its step, where one can move it far.
+PART_OF_A_STEP = 0.1
 
 
 def rounded(content: Any) -> Any:
@@ -118,22 +123,50 @@ def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
     """The re-identification risk of the source, coarsened; None for few people.
 
     One person decides the largest risk, so it is what the coarse number of unique people says: 1 if there are any, else
-    unknown. Estimates of the population's uniques follow that number as well, and say the share of the population in
-    steps; whether an estimator converged, and on what, can depend on one person.
+    unknown. A class that grows by one person takes all its people into another range of sizes, and so their number is
+    told in larger steps. Estimates of the population's uniques follow the number of unique people as well, and say the
+    share of the population in steps; whether an estimator converged, and on what, can depend on one person.
     """
     if people < FEWEST:
         return None
     coarsened: dict[str, Any] = coarse(
         {name: figure for name, figure in before.items() if name != ESTIMATES}, people
     ) | {"records": people}
+    coarsened |= _by_class_size(before, people)
     some_are_unique = bool(coarsened.get("unique_records"))
     for of in ("prosecutor", "journalist"):
         if coarsened.get(of):
             coarsened[of] |= {"max": 1.0 if some_are_unique and of == "prosecutor" else None}
+    if "share_above" in before.get("prosecutor", {}):
+        coarsened["prosecutor"] |= {"share_above": _share_above(before["prosecutor"]["share_above"], people)}
     if ESTIMATES in before:
         estimates = before[ESTIMATES] if some_are_unique else {}
         coarsened[ESTIMATES] = {name: _estimate(estimate, people) for name, estimate in estimates.items()}
     return coarsened
+
+
+def moved_together(number: int, people: int, moved: int) -> int | None:
+    """A number of people in steps, of whom one person can move so many; None where no step would hide them."""
+    step = round(step_at_least(max(math.sqrt(people), moved / PART_OF_A_STEP)))
+    return None if max(step, FEWEST) > people else min(step * round(number / step), people)
+
+
+def _by_class_size(before: dict[str, Any], people: int) -> dict[str, Any]:
+    """People by the size of their class; the largest class of each range can be moved by one person."""
+    if "records_by_class_size" not in before:
+        return {}
+    largest = [*(following - 1 for following in BUCKETS[1:]), BUCKETS[-1]]
+    of_sizes = zip(before["records_by_class_size"].items(), largest, strict=True)
+    return {"records_by_class_size": {sizes: moved_together(of, people, most) for (sizes, of), most in of_sizes}}
+
+
+def _share_above(shares: dict[str, float], people: int) -> dict[str, float | None]:
+    """The shares of people whose risk is above a threshold, and so whose class is smaller than one over it."""
+    told: dict[str, float | None] = {}
+    for threshold, share in shares.items():
+        step = step_at_least(max(1 / math.sqrt(people), 1 / float(threshold) / people / PART_OF_A_STEP))
+        told[threshold] = None if step > 1 else rounded(min(step * round(share / step), 1.0))
+    return told
 
 
 def _estimate(estimate: dict[str, Any], people: int) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Published figures are told so coarsely that one person seldom shows."""
 
 import math
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anon_pipeline.privacy.risk import reidentification_risk
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 
 
@@ -316,3 +319,30 @@ def test_of_a_weighted_sample_people_are_told_as_a_lower_bound(risk: float, told
         "weighted": {"population": told, "smallest_class": 0.5, "max": 0.002, "mean": 0.001}
     }
     assert fineness.weighted(of_risk, 99) == {}
+
+
+@pytest.mark.parametrize("size", [10, 20, 50, 100, 200])
+def test_one_person_seldom_shows_in_the_risk_of_the_source(size: int) -> None:
+    """Who knows all rows but one asks whether that person is one of `size` alike, or alone: a class that grows by one
+    takes all of its people into another range of sizes, and below another risk.
+    """
+    apart = 0
+    for table in range(200):
+        others = np.random.default_rng(table).integers(1, 40, 60)
+        alike, alone = (
+            asdict(reidentification_risk(ClassStatistics(sizes=np.array([*others, *classes]))))
+            for classes in ([size], [size - 1, 1])
+        )
+        people = int(others.sum()) + size
+        apart += fineness.risk(alike, people) != fineness.risk(alone, people)
+    assert apart < 0.3 * 200
+
+
+def test_figures_that_one_person_could_move_by_more_than_all_people_are_not_told() -> None:
+    told = fineness.risk(asdict(reidentification_risk(ClassStatistics(sizes=np.array([150, 150, 100])))), 400)
+    assert told is not None
+    assert told["records_by_class_size"] == {
+        "1": 0, "2": 0, "3-4": 0, "5-9": 0, "10-19": 0,
+        "20-49": None, "50-99": None, "100-199": None, "200-499": None, "500-999": None, "1000+": None,
+    }  # fmt: skip
+    assert told["prosecutor"]["share_above"] == {"0.05": 0.0, "0.09": 0.0, "0.2": 0.0, "0.33": 0.0}
