@@ -193,17 +193,18 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
         "waiting": candidate.facts["waiting"],
         "kept": tree.facts["kept"],
         **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),
-        "measured": published_intersection(measured(run, candidate), table),
+        "measured": published_intersection(measured(run, candidate), table, _asked(run.spec).k),
     }
 
 
-def published_intersection(overlap: Intersection, people: int) -> dict[str, Any]:
+def published_intersection(overlap: Intersection, people: int, k: int) -> dict[str, Any]:
     """The intersection as a manifest states it: exact, but for the numbers of people who left, which are in steps.
 
     These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left.
+    With one person more who left, k - 1 others of the same history no longer stand out.
     """
-    exact = dataclasses.asdict(overlap)
-    return exact | {name: fineness.coarse(exact[name], people) for name in ("left", "left_below")}
+    left, left_below = fineness.coarse(overlap.left, people), fineness.moved_together(overlap.left_below, people, k)
+    return dataclasses.asdict(overlap) | {"left": left, "left_below": left_below}
 
 
 def _people_by_cohort(followed: Stage, cells: Cells, people: ClassStatistics) -> PeopleByCohort:

@@ -117,11 +117,30 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     same, other = (intersection([was], new, k=5) for new in (stayed, changed))
     assert np.bincount(stayed[stayed >= 0]).tolist() == np.bincount(changed[changed >= 0]).tolist()
     assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
-    first, second = (published_intersection(one, 210) for one in (same, other))
+    first, second = (published_intersection(one, 210, k=5) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
     assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
-    few = published_intersection(other, 99)
+    few = published_intersection(other, 99, k=5)
     assert few["left"] is None and few["left_below"] is None
+
+
+def test_how_many_leavers_stand_out_does_not_tell_whether_one_more_left() -> None:
+    """Nine of a class have left. Where a tenth has, too, none of them stands out at k = 10, and else all nine do."""
+    told = []
+    for table in range(200):
+        random = np.random.default_rng(table)
+        was = np.repeat(np.arange(20), 20)
+        now = was.copy()
+        for class_ in range(1, 20):
+            now[random.choice(np.flatnonzero(was == class_), random.integers(0, 15), replace=False)] = ABSENT
+        now[:9] = ABSENT
+        more = now.copy()
+        more[9] = ABSENT
+        of_nine, of_ten = (intersection([was], one, k=10) for one in (now, more))
+        assert of_nine.left_below - of_ten.left_below == 9
+        one, other = (published_intersection(overlap, 400, k=10)["left_below"] for overlap in (of_nine, of_ten))
+        told.append(one != other)
+    assert np.mean(told) < 0.3  # in steps of about sqrt(400) 46 % were
 
 
 def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Path) -> None:
