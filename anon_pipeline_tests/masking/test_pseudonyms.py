@@ -226,3 +226,11 @@ def test_an_absent_package_is_named(package: str, technique: str, extra: str, mo
     parameters = {"kind": "name"} if technique == "fake" else {}
     with pytest.raises(InputError, match=rf"pip install 'anon-pipeline\[{extra}\]'"):
         masked(["a"], CATEGORICAL, step(technique, **parameters))
+
+
+@pytest.mark.parametrize("numbers", [["491511234567", "a" * 32], ["4915112345678" + "0" * 19]])
+def test_numbers_filled_up_to_the_length_of_a_token_are_none(numbers: list[str]) -> None:
+    """Whoever lists all phone numbers fills each up in the same way, and finds the token of everybody."""
+    filled = [number.zfill(32) for number in numbers]
+    with pytest.raises(InputError, match="no random tokens"):
+        masked(filled, CATEGORICAL, step("hash"))
