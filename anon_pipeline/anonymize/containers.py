@@ -10,6 +10,7 @@ import pandas as pd
 from sklearn import get_config
 
 from anon_pipeline.anonymize.frames import with_columns
+from anon_pipeline.errors import InputError
 
 #: What a transformer gives: the kind of table that it was given, or the one that `set_output` names.
 Container = Literal["default", "pandas", "polars"]
@@ -30,9 +31,14 @@ def to_pandas(table: Any) -> Any:
     """A table of polars or Arrow as a pandas frame; everything else as it is, for others to refuse.
 
     Whole numbers stay whole where some are missing, and dates become moments at midnight.
+
+    Raises
+    ------
+    InputError
+        For decimal numbers that no type of Arrow holds.
     """
     if isinstance(table, pd.DataFrame):
-        return _with_moments(table)
+        return _with_plain(table)
     arrow = _arrow(table)
     if arrow is None:
         return table
@@ -48,7 +54,7 @@ def given_back(recoded: pd.DataFrame, like: Any, output: Container) -> Any:
     A column has the type that it has in `like`, where that type can hold the recoded values.
     """
     if output == "pandas" or (output == "default" and isinstance(like, pd.DataFrame)):
-        return _with_dates(recoded, like) if isinstance(like, pd.DataFrame) else recoded
+        return _with_types_of(recoded, like) if isinstance(like, pd.DataFrame) else recoded
     import narwhals as nw
     import pyarrow as pa
 
@@ -66,30 +72,67 @@ def output_of(transformer: object) -> Container:
     return asked
 
 
-def _with_moments(frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with Python's dates, as pandas reads a column of days from Parquet, as moments at midnight."""
-    dates = [name for name in frame.columns if _of_dates(frame[name])]
-    if not dates:
+def _with_plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with dates as moments at midnight, decimal numbers as floats and Arrow's dictionaries as categories.
+
+    So pandas reads days and decimal numbers from Parquet: as Python's objects, or in Arrow's types where it is asked.
+    """
+    types = {name: _of_objects(frame[name]) for name in frame.columns}
+    plain = {name: _to_series(_in_arrow(frame[name], kind)) for name, kind in types.items() if kind is not None}
+    if not plain:
         return frame  # assigning nothing would copy it
-    return with_columns(frame, {name: _none_for_missing(frame[name]).astype("datetime64[us]") for name in dates})
+    return with_columns(frame, {name: column.array for name, column in plain.items()})
 
 
-def _with_dates(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    """The frame with Python's dates where `like` has them."""
-    moments = {name: recoded[name] for name in recoded.columns if _of_dates(like.get(name))}
-    if not moments:
-        return recoded
-    return with_columns(recoded, {name: _none_for_missing(column.dt.date) for name, column in moments.items()})
+def _with_types_of(recoded: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+    """The frame with the dates, decimal numbers and dictionaries that `like` has, where these can hold its values."""
+    restored = {}
+    for name in recoded.columns:
+        kind = _of_objects(like.get(name))
+        values = None if kind is None else _to_array(recoded[name], kind)
+        if values is not None and values.type == kind:
+            as_objects = like[name].dtype == object
+            restored[name] = _objects(values) if as_objects else pd.arrays.ArrowExtensionArray(values)
+    return with_columns(recoded, restored) if restored else recoded
 
 
-def _none_for_missing(column: pd.Series) -> npt.NDArray[np.object_]:
-    return np.array([None if gone else value for value, gone in zip(column, column.isna(), strict=True)], dtype=object)
+def _objects(values: Any) -> npt.NDArray[np.object_]:
+    filled = np.empty(len(values), dtype=object)
+    filled[:] = values.to_pylist()
+    return filled
 
 
-def _of_dates(column: Any) -> bool:
-    """Whether it is a column of Python's dates; a frame gives more than one column where names stand twice."""
-    known = isinstance(column, pd.Series) and column.dtype == object
-    return known and pd.api.types.infer_dtype(column, skipna=True) == "date"
+def _of_objects(column: Any) -> Any:
+    """The type that Arrow has for a column of dates, decimal numbers or categories of its own; None for all others.
+
+    A frame gives more than one column where names stand twice; these are left for others to refuse.
+    """
+    import pyarrow as pa
+
+    if not isinstance(column, pd.Series):
+        return None
+    if isinstance(column.dtype, pd.ArrowDtype):
+        kind = column.dtype.pyarrow_dtype
+        known = pa.types.is_date(kind) or pa.types.is_decimal(kind) or pa.types.is_dictionary(kind)
+        return kind if known else None
+    if column.dtype != object:
+        return None
+    inferred = pd.api.types.infer_dtype(column, skipna=True)
+    if inferred == "date":
+        return pa.date32()
+    return pa.decimal128(38, _in_arrow(column, None).type.scale) if inferred == "decimal" else None
+
+
+def _in_arrow(column: pd.Series, kind: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.array(column, kind, from_pandas=True)
+    except (pa.ArrowInvalid, TypeError) as error:  # TypeError: Decimal("Infinity")
+        raise InputError(
+            f"the column {column.name} holds infinity or numbers of more than 38 digits; replace them, or make the "
+            "column a text"
+        ) from error
 
 
 def _arrow(table: Any) -> Any:
@@ -119,6 +162,13 @@ def _to_array(column: pd.Series, type_: Any) -> Any:
 
     values = pa.array(column, from_pandas=True)
     try:
-        return values if type_ is None else values.cast(type_)
+        typed = values if type_ is None else values.cast(type_)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return values
+    return values if pa.types.is_decimal(typed.type) and not _alike(typed, values) else typed
+
+
+def _alike(decimals: Any, floats: Any) -> bool:
+    """Whether decimal numbers are what the floats were, and not rounded; Arrow casts them but nearly exactly."""
+    typed, given = (values.cast("float64").to_numpy(zero_copy_only=False) for values in (decimals, floats))
+    return np.allclose(typed, given, rtol=1e-12, atol=0, equal_nan=True)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -100,6 +102,40 @@ def test_dates_that_pandas_reads_from_parquet_are_dates_and_stay_dates() -> None
         assert made["born"].tolist() == shown.astype(object).where(shown.notna(), None).tolist()
     assert space.apply(frame).tolist() == space.apply(moments).tolist()
     assert frame["born"].tolist() == days  # the input is left alone
+
+
+@pytest.mark.parametrize("form", ["objects", "types of Arrow"])
+def test_what_pandas_reads_from_parquet_is_taken_and_keeps_its_types(form: str, tmp_path: Path) -> None:
+    """Days and decimal numbers come as objects, and as types of Arrow where these are asked for."""
+    pq.write_table(TYPED, tmp_path / "typed.parquet")
+    frame = pd.read_parquet(tmp_path / "typed.parquet", **({} if form == "objects" else {"dtype_backend": "pyarrow"}))
+    before = frame.copy(deep=True)
+    tree, of_arrow = AnonymizerTree(k=3).fit(frame), AnonymizerTree(k=3).fit(TYPED)
+    assert tree.sizes_.tolist() == of_arrow.sizes_.tolist()
+    shown, known = tree.transform(frame), of_arrow.transform(TYPED)
+    raw = ReleaseSpace(tree.classes_).transform(frame)
+    for name in ("amount", "born", "kind"):
+        assert shown[name].dtype == frame[name].dtype, name
+        assert pa.array(shown[name], from_pandas=True).to_pylist() == known[name].to_pylist(), name
+        assert name == "kind" or raw[name].dtype == frame[name].dtype, name
+    pd.testing.assert_frame_equal(frame, before)  # the input is left alone
+
+
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_a_decimal_number_that_would_be_rounded_is_a_float_and_a_range_is_a_text(form: str) -> None:
+    frame = pd.DataFrame({"paid": [Decimal(1), Decimal(2)] * 3 + [Decimal(9)] * 3, "born": [datetime.date.max] * 9})
+    shown = AnonymizerTree(k=9, form=form, grids={"paid": 0.3}).fit_transform(frame)
+    numbers = {type(value) for value in shown["paid"]}
+    assert numbers == ({float} if form == "value" else {str})
+    assert {type(value) for value in shown["born"]} == ({datetime.date} if form == "value" else {str})
+    cents = pd.DataFrame({"paid": [Decimal("99.99")] * 5})
+    assert AnonymizerTree(k=5).fit_transform(cents)["paid"].tolist() == [Decimal("99.99")] * 5
+
+
+@pytest.mark.parametrize("number", [Decimal("Infinity"), Decimal(10) ** 80])
+def test_a_decimal_number_that_no_type_holds_is_refused_in_a_sentence(number: Decimal) -> None:
+    with pytest.raises(InputError, match="the column paid holds infinity or numbers of more than 38 digits"):
+        AnonymizerTree(k=2).fit(pd.DataFrame({"paid": [number, Decimal(1)] * 3}))
 
 
 @settings(max_examples=times(20), deadline=None)
