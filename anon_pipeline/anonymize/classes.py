@@ -60,7 +60,7 @@ class Partition:
         if len(self.elsewhere):
             known, sought = hash_of_codes(self.elsewhere), hash_of_codes(codes)
             first, last = np.searchsorted(known, sought), np.searchsorted(known, sought, side="right")
-            for step in range(int((last - first).max())):  # more than one only where hashes of cells collide
+            for step in range(int((last - first).max(initial=0))):  # more than one only where hashes of cells collide
                 place = np.flatnonzero(first + step < last)
                 same = (self.elsewhere[first[place] + step] == codes[place]).all(axis=1)
                 classes[place[same]] = self.class_elsewhere[first[place[same]] + step]

@@ -189,6 +189,19 @@ def test_in_a_pipeline_and_beside_other_columns() -> None:
     assert list(beside.fit_transform(PEOPLE)) == ["people__age", "remainder__city"]
 
 
+@pytest.mark.parametrize("form", ["value", "range"])
+def test_a_batch_of_no_rows_gives_no_rows(form: str) -> None:
+    draw = np.random.default_rng(0)
+    people = pd.DataFrame({"age": draw.integers(18, 90, 300), "city": draw.choice(["Ulm", "Bonn"], 300)})
+    tree = AnonymizerTree(k=3, form=form).fit(people, people["age"])
+    assert len(tree.partition_.elsewhere)  # cells changed classes after the tree
+    assert tree.apply(people[:0]).tolist() == []
+    shown = tree.transform(people[:0])
+    assert shown.shape == (0, 2) and shown.columns.tolist() == ["age", "city"]
+    if form == "value":
+        assert shown.dtypes.tolist() == people.dtypes.tolist()
+
+
 def test_a_space_needs_no_fit_and_follows_its_parameter() -> None:
     tree = AnonymizerTree(k=4).fit(PEOPLE)
     space = ReleaseSpace(tree.classes_)
