@@ -57,6 +57,8 @@ from anon_pipeline.workers import ALONE, Workers
 MOST_TEXTS = 100_000
 #: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
 REFINED = 2_000_000
+#: Labels of a column of guidance, each of which becomes a column; numbers written as texts have more.
+MOST_LABELS = 1000
 log = logging.getLogger("anon_pipeline")
 
 #: What each parameter may be; names of columns are compared with the table when it is known.
@@ -195,8 +197,8 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : table of shape (n, p) of pandas, polars or Arrow, the quasi-identifiers
-        y : the guidance, tied to `X` by position: numbers of shape (n,) or (n, g), or n predicted labels; without it
-            people are grouped by their quasi-identifiers alone
+        y : the guidance, tied to `X` by position: numbers or labels of shape (n,) or (n, g); without it people are
+            grouped by their quasi-identifiers alone
         sensitive : the columns that `demands` protect, tied to `X` by position
 
         Raises
@@ -458,18 +460,32 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
 
 
 def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
-    """Guidance as numbers of shape (n, g); labels become one column per label."""
+    """Guidance as numbers of shape (n, g); labels become one column per label of each of their columns."""
     if y is None:
         return np.zeros((rows, 1))
     given = np.asarray(y)
-    if given.ndim == 2 and given.shape[1] == 1:
-        given = given.ravel()
     if given.ndim == 0 or len(given) != rows:
         raise InputError(f"the guidance has {given.shape[0] if given.ndim else 1} rows, the table {rows}")
+    if not given.size:
+        raise InputError("the guidance has no columns; leave it out, or give predictions")
+    columns = given.reshape(rows, -1)
     if given.dtype.kind not in "fiub":
-        labels = np.unique(given.astype(str))
-        return np.asarray(given.astype(str)[:, None] == labels, dtype=np.float64)
-    numbers: npt.NDArray[np.float64] = given.astype(np.float64).reshape(rows, -1)
+        return np.concatenate([_of_objects(column) for column in columns.T], axis=1)
+    return _of_numbers(columns)
+
+
+def _of_numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    numbers: npt.NDArray[np.float64] = columns.astype(np.float64)
     if not np.isfinite(numbers).all():
         raise InputError("the guidance holds infinity or missing values")
     return numbers / scale_of(numbers)
+
+
+def _of_objects(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Numbers that are stored as objects, shape (n, 1), or a column for each label, 1 where a row has it."""
+    if pd.api.types.infer_dtype(column, skipna=False) in ("integer", "floating", "mixed-integer-float", "decimal"):
+        return _of_numbers(column[:, None])
+    labels, label = np.unique(column.astype(str), return_inverse=True)
+    if len(labels) > MOST_LABELS:
+        raise InputError(f"the guidance has {len(labels)} different labels, more than {MOST_LABELS}; give numbers")
+    return np.asarray(label[:, None] == np.arange(len(labels)), dtype=np.float64)

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from anon_pipeline.anonymize.anonymizer import CONSTRAINTS, AnonymizerTree
+from anon_pipeline.anonymize.anonymizer import CONSTRAINTS, AnonymizerTree, _guidance
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.anonymize.release_space import ReleaseSpace
 from anon_pipeline.errors import InputError
@@ -187,6 +187,41 @@ def test_in_a_pipeline_and_beside_other_columns() -> None:
     beside = ColumnTransformer([("people", AnonymizerTree(k=4), ["age"])], remainder="passthrough")
     beside.set_output(transform="pandas")
     assert list(beside.fit_transform(PEOPLE)) == ["people__age", "remainder__city"]
+
+
+@pytest.mark.parametrize(
+    "guidance",
+    [
+        pd.DataFrame({"job": ["a", "b"] * 6, "hours": range(12)}),  # an array of objects
+        [["a", "x"], ["b", "y"]] * 6,
+        np.arange(12).astype(object),
+        np.array([["a"], ["b"]] * 6),
+    ],
+)
+def test_labels_and_numbers_of_several_targets_guide(guidance: Any) -> None:
+    tree = AnonymizerTree(k=3).fit(PEOPLE, guidance)
+    assert tree.sizes_.min() >= 3 and tree.sizes_.sum() == 12
+
+
+def test_numbers_guide_as_numbers_also_where_they_are_stored_as_objects() -> None:
+    ages = PEOPLE["age"].to_numpy()
+    number, stored = (AnonymizerTree(k=3).fit(PEOPLE, given) for given in (ages, ages.astype(object)))
+    assert number.apply(PEOPLE).tolist() == stored.apply(PEOPLE).tolist()
+    one, two = (_guidance(given, 12) for given in (ages, pd.DataFrame({"age": ages, "city": PEOPLE["city"]})))
+    assert one[:, 0].tolist() == two[:, 0].tolist() and two[:, 1:].sum(axis=1).tolist() == [1] * 12
+
+
+@pytest.mark.parametrize(
+    ("guidance", "sentence"),
+    [
+        (np.zeros((1001, 0)), "the guidance has no columns"),
+        ([f"{number}" for number in range(1001)], "the guidance has 1001 different labels, more than 1000"),
+        (np.array([np.nan, "a", *[1.0] * 999], dtype=object)[[0, *range(2, 1001), 2]], "infinity or missing values"),
+    ],
+)
+def test_guidance_that_cannot_guide_is_refused_in_a_sentence(guidance: Any, sentence: str) -> None:
+    with pytest.raises(InputError, match=sentence):
+        AnonymizerTree(k=3).fit(pd.DataFrame({"age": range(1001)}), guidance)
 
 
 @pytest.mark.parametrize("form", ["value", "range"])
