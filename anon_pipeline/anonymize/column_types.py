@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from anon_pipeline.anonymize.encoding import is_boolean
 from anon_pipeline.anonymize.recode import SUPPRESSED, CategorySummary, Summary
 from anon_pipeline.arrays import IntArray
 
@@ -38,6 +39,8 @@ def _restored_category(column: pd.Series, summary: CategorySummary, group: IntAr
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = column.cat.categories
     originals: dict[str, Any] = {str(value): value for value in known}
+    if is_boolean(column):  # an engine, whose tree may have been loaded, writes them without capitals
+        originals |= {"true": True, "false": False}
     text = all(isinstance(value, str) for value in originals.values())
     names = [None, *(originals.get(v, v) for v in summary.domain.values), SUPPRESSED if text else None]
     values = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]

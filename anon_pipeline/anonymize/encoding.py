@@ -92,6 +92,28 @@ def distinct_texts(column: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArra
     return place, np.array([str(value) for value in distinct], dtype=object)
 
 
+def is_boolean(column: pd.Series) -> bool:
+    """Whether a column holds true and false, as objects where some are missing."""
+    of_objects = column.dtype == object and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+    return of_objects or pd.api.types.is_bool_dtype(column.dtype)
+
+
+def known_texts(column: pd.Series, known: Collection[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
+    """As `distinct_texts`, in the spelling of `known`, the texts of the same column as an engine or a frame read it.
+
+    An engine writes true and false without capitals, and whole numbers without decimals, which a frame has where some
+    are missing.
+    """
+    place, texts = distinct_texts(column)
+    spelled = texts
+    if is_boolean(column):
+        spelled = np.array([text.lower() for text in texts], dtype=object)
+    elif pd.api.types.is_float_dtype(column.dtype):
+        spelled = np.array([text.removesuffix(".0") for text in texts], dtype=object)
+    pairs = zip(texts, spelled, strict=True)
+    return place, np.array([text if text in known or other not in known else other for text, other in pairs], object)
+
+
 def learn_domain(name: str, column: pd.Series) -> tuple[Domain, npt.NDArray[np.int32]]:
     """The domain of a column and the code of each of its rows, shape (n,)."""
     kind = column_type(column)
@@ -143,7 +165,7 @@ def apply_domain(domain: Domain, column: pd.Series) -> npt.NDArray[np.int32]:
         nearer_below = between & (raw - lower <= upper - raw)
         codes = np.where(missing, of_missing, np.where(nearer_below, below, above) + 1)
     else:
-        place, distinct = distinct_texts(column)
+        place, distinct = known_texts(column, set(domain.values.tolist()))
         known = pd.Index(domain.values, dtype=object).get_indexer(pd.Index(distinct, dtype=object))
         codes = np.r_[of_missing, np.where(known >= 0, known + 1, most_common)][place + 1]
     return codes.astype(np.int32)

@@ -10,6 +10,8 @@ whole numbers above 2^53 may be mistaken for their neighbours.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -100,18 +102,20 @@ class Categories:
     representative: pd.Series
     named: list[list[str | None]]
 
+    @cached_property
+    def texts(self) -> frozenset[str]:
+        """All values that some class shows or names."""
+        return frozenset(filter(None, chain(self.representative.dropna(), *self.named)))
+
     def distinct(self, column: pd.Series) -> tuple[npt.NDArray[np.object_], IntArray]:
         """The different values of some rows as texts, None for missing, and which of them each row has."""
-        place, values = encoding.distinct_texts(column)
-        if pd.api.types.is_bool_dtype(column.dtype):  # an engine writes true and false without capitals
-            known = {str(value) for value in self.representative}
-            values = np.array([text if text in known else text.lower() for text in values], dtype=object)
+        place, values = encoding.known_texts(column, self.texts)
         return np.array([*values, None], dtype=object), np.where(place < 0, len(values), place)
 
     def restored(self, chosen: IntArray, like: pd.Series) -> Any:
         """What the class of each row shows, as numbers or as true and false where `like` has these."""
         values = self.representative.iloc[chosen]
-        if pd.api.types.is_bool_dtype(like.dtype):
+        if encoding.is_boolean(like):
             truth = values.str.lower().map({"true": True, "false": False})
             return truth.to_numpy(object if truth.isna().any() else bool)
         if pd.api.types.is_numeric_dtype(like.dtype):

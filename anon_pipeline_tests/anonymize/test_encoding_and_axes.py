@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 
 from anon_pipeline.anonymize.axes import feature_matrix, split_features
+from anon_pipeline.anonymize.column_types import in_type_of
 from anon_pipeline.anonymize.criterion import standardized
 from anon_pipeline.anonymize.encoding import apply_domain, count_cells, learn_domain
+from anon_pipeline.anonymize.recode import CategorySummary
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Cells, Domain
@@ -39,6 +42,19 @@ def test_moments_of_a_frame_take_the_codes_of_days_that_an_engine_has_counted() 
     domain = Domain("born", ColumnType.DATE, days, np.array([1, 1, 1, 1]), storage="DATE")
     column = pd.Series(pd.to_datetime(["1969-12-31", "1970-01-01", "2022-01-08", None]))
     assert apply_domain(domain, column).tolist() == [1, 2, 3, 0]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "boolean", "object", "bool[pyarrow]"])
+def test_true_and_false_of_a_frame_take_the_codes_that_an_engine_has_counted(dtype: str) -> None:
+    texts = np.array(["false", "true"], dtype=object)
+    domain = Domain("member", ColumnType.CATEGORICAL, texts, np.array([1, 5, 2]), storage="BOOLEAN")
+    column = pd.Series([True, False], dtype=dtype)
+    assert apply_domain(domain, column).tolist() == [2, 1]
+    one_each = CategorySummary(domain, np.array([1, 2]), csr_array(np.eye(2, 3, 1)), np.ones(3, dtype=bool))
+    assert pd.Series(in_type_of(column, one_each, np.array([1, 0]))).tolist() == [True, False]
+    if dtype != "bool":
+        gaps = pd.Series([None, True, False], dtype=dtype)
+        assert apply_domain(domain, gaps).tolist() == [0, 2, 1]
 
 
 def test_neighbouring_floats_and_large_whole_numbers_are_not_taken_for_one_another() -> None:

@@ -115,6 +115,17 @@ def test_a_column_may_be_called_self() -> None:
 def test_an_engines_true_and_false_are_read_like_those_of_a_frame() -> None:
     classes = pd.DataFrame({"class_size": [5, 4], "member": ["true", "false"], "member_values": [["true"], ["false"]]})
     assert ReleaseSpace(classes).apply(pd.DataFrame({"member": [True, False]})).tolist() == [0, 1]
+    space = ReleaseSpace(pd.concat([classes, classes.assign(class_size=3, member=None, member_values=[[None]] * 2)]))
+    gaps = pd.DataFrame({"member": [None, False, True]})  # of objects, as pandas reads them from Parquet
+    assert space.transform(gaps)["member"].where(lambda shown: shown.notna(), None).tolist() == [None, False, True]
+
+
+def test_codes_that_a_frame_has_as_floats_are_an_engines_whole_numbers() -> None:
+    classes = pd.DataFrame({"class_size": [5, 4, 3], "job": ["4", "11", None], "job_values": [["4"], ["11"], [None]]})
+    space = ReleaseSpace(classes)
+    assert space.apply(pd.DataFrame({"job": [4.0, 11.0, None]})).tolist() == [0, 1, 2]
+    as_written = classes.assign(job=["4.0", "11.0", None], job_values=[["4.0"], ["11.0"], [None]])
+    assert ReleaseSpace(as_written).apply(pd.DataFrame({"job": [4.0, 11.0, None]})).tolist() == [0, 1, 2]
 
 
 def overlapping() -> pd.DataFrame:
