@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Survey
@@ -60,6 +61,7 @@ class Profile:
     asked : questions that a person must decide about the source, by its key
     is_wide : whether more columns could be grouped than are proposed
     notes : findings about the file that need no decision
+    others : the share of people who have another value of the target than the most frequent one
     """
 
     rows: int
@@ -74,6 +76,7 @@ class Profile:
     notes: tuple[str, ...] = ()
     target_named: bool = False
     is_wide: bool = False
+    others: float = 1.0
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -144,7 +147,14 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         (*reading.notes, *notes),
         named is not None,
         bool(notes),
+        1.0 if target is None else _share_of_others(survey.sample.column(target)),
     )
+
+
+def _share_of_others(column: pa.ChunkedArray) -> float:
+    """The share of people who have a value, and not the most frequent one."""
+    people = column.drop_null().value_counts().field("counts").to_numpy()
+    return float(people.sum() - people.max(initial=0)) / max(1, len(column))
 
 
 def _most_compared(rows: int) -> int:

@@ -155,10 +155,24 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     )
     if protected is not None:
         demand = _flow({"column": protected.name, "l": 2})
-        lines.append(f"  l_diversity: {demand}  # nobody's value is certain; `sweep` says what this costs in accuracy")
+        lines.append(f"  l_diversity: {demand}  # {_why_diverse(profiled)}")
     if asked_with_noise:
         lines += _section_of_noise(profiled)
     return "\n".join(lines) + "\n"
+
+
+def _why_diverse(profiled: Profile) -> str:
+    """What two values in every class give, and what they cost where nearly everybody has the same value."""
+    others, allowed = round(profiled.others * profiled.rows), profiled.rows // K
+    if others >= allowed:
+        return "nobody's value is certain; `sweep` says what this costs in accuracy"
+    about = "about " if profiled.looked_at < profiled.rows else ""
+    have = "person has" if others == 1 else "people have"
+    return (
+        f"nobody's value is certain. Only {about}{others:,} {have} another than the most frequent one, and every "
+        f"class needs one of them: at most {others:,} classes, where k allows {allowed:,}. Leave this line out if the "
+        "frequent value may be known of people; `sweep` says what it costs"
+    )
 
 
 def _column(proposal: Proposal) -> list[str]:

@@ -158,6 +158,12 @@ def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBE
     )
 
 
+def test_people_without_a_value_are_taken_for_those_with_a_rare_one(engine: DuckDBEngine, tmp_path: Path) -> None:
+    ill = ["no"] * 190 + ["yes"] * 6 + [None] * 4
+    frame = pd.DataFrame({"age": np.arange(200) % 60, "ill": ill})
+    assert profiled(engine, tmp_path, frame, "ill").others == 0.03
+
+
 def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
     found = profiled(engine, tmp_path, people().drop(columns="visits"))
     assert found.target == "ill"

@@ -103,6 +103,15 @@ def test_the_proposed_target_is_left_unprotected() -> None:
     assert "l_diversity: {column: ill, l: 2}" in text
 
 
+@pytest.mark.parametrize(("others", "stated"), [(0.1, False), (0.0955, True), (0.003, True)])
+def test_what_two_values_in_every_class_cost_is_kept_back_where_a_value_is_rare(others: float, stated: bool) -> None:
+    profiled = replace(profile_of([proposal("ill", Role.SENSITIVE)], "ill"), rows=10_000, others=others)
+    text = propose_spec(profiled, "d", Source(path="p"))
+    people = f"Only about {round(10_000 * others):,} people have another than the most frequent one"
+    assert (people in text) == stated and (", where k allows 1,000." in text) == stated
+    assert "Only 3 people" in propose_spec(replace(profiled, rows=100, others=0.03), "d", Source(path="p"))
+
+
 def test_no_target_is_guessed_where_there_is_none() -> None:
     text = propose_spec(profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p"))
     assert "target: decide  # which column" in text
