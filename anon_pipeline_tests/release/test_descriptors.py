@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
     )
     table["seen"] = pd.to_datetime("2026-01-02T03:04:05")
+    table["clock"] = [time(3, 4), *[time(22, 30)] * 5, None]
     table.to_parquet(folder / DATA, index=False)
     classes = {"class_size": [3, 4], "age": [20, 50], "age_low": [18, 41], "place_values": [["Ulm"], ["Bonn", "Köln"]]}
     pd.DataFrame(classes).to_parquet(folder / CLASSES, index=False)
@@ -156,6 +158,7 @@ def test_without_a_licence_none_is_claimed(folder: Path) -> None:
     [
         ("int32", "integer", "integer"), ("double", "number", "number"), ("decimal128(18, 3)", "number", "number"),
         ("decimal128(38, 0)", "integer", "integer"), ("bool", "boolean", "boolean"), ("date32[day]", "date", "date"),
+        ("time64[us]", "time", "time"), ("time32[s]", "time", "time"),
         ("timestamp[us, tz=UTC]", "datetime", "datetime"), ("list<element: double>", "array", "number"),
         ("dictionary<values=string, indices=int8, ordered=0>", "string", "string"),
     ],

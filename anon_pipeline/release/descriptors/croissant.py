@@ -40,6 +40,7 @@ TYPES = {
     "boolean": "sc:Boolean",
     "date": "sc:Date",
     "datetime": "sc:DateTime",
+    "time": "sc:Time",
     "string": "sc:Text",
 }
 

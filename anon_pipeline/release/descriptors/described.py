@@ -59,7 +59,7 @@ class TableColumn:
 
     Attributes
     ----------
-    kind : "integer", "number", "boolean", "date", "datetime", "string" or "array"
+    kind : "integer", "number", "boolean", "date", "datetime", "time", "string" or "array"
     of : the kind of an array's items; otherwise the same as `kind`
     """
 
@@ -182,6 +182,7 @@ def _kind(type_: str) -> str:
         ("bool", "boolean"),
         (r"date\d+.*", "date"),
         (r"timestamp.*", "datetime"),
+        (r"time\d+.*", "time"),
     ):
         if re.fullmatch(pattern, type_):
             return kind
