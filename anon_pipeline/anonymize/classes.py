@@ -125,7 +125,7 @@ def information_loss(
                 minlength=classes,
             )
             within = float((people - alike / np.maximum(people, 1)).sum())
-        lost[domain.name] = min(1.0, max(0.0, within / total) + suppressed) if total > 1e-9 else 0.0
+        lost[domain.name] = float(min(1.0, max(0.0, within / total) + suppressed)) if total > 1e-9 else 0.0
     return lost
 
 

@@ -180,6 +180,11 @@ def test_set_output_keeps_the_rows_that_are_left_and_their_index() -> None:
     )
 
 
+def test_the_information_lost_is_told_in_pythons_numbers() -> None:
+    lost = AnonymizerTree(k=3).fit(PEOPLE, PEOPLE["age"]).information_loss_
+    assert "np." not in repr(lost) and lost.keys() == {"age", "city"}
+
+
 def test_in_a_pipeline_and_beside_other_columns() -> None:
     tree = AnonymizerTree(k=4).fit(PEOPLE)
     both = make_pipeline(AnonymizerTree(k=4), ReleaseSpace(tree.classes_)).set_output(transform="pandas")
