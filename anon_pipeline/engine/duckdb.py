@@ -127,7 +127,7 @@ class DuckDBEngine(SqlEngine):
                 texts = [name for name, kind in storage.items() if kind == "VARCHAR"]
                 markers = [marker for marker in MISSING_MARKERS if _occurs(session, marker, texts)]
                 missing = tuple(dict.fromkeys([*source.missing, *markers]))
-                values = {name: _value(name, kind, missing) for name, kind in storage.items()}
+                values = {name: _value(session, name, kind, missing) for name, kind in storage.items()}
                 counted = _counted(session, list(values.values()), None if every == 1 else opened.relation)
             columns_found = [
                 ColumnSurvey(name, storage[name], known, min(known, distinct), *_readings(session, value))
@@ -152,9 +152,11 @@ def _counted(session: Session, values: Sequence[str], whole: str | None) -> tupl
     return counts[0::2], counts[1::2]
 
 
-def _value(name: str, storage: str, missing: Sequence[str]) -> str:
-    """A column of an unknown table, without markers of missing values; values that are not plain become texts."""
+def _value(session: Session, name: str, storage: str, missing: Sequence[str]) -> str:
+    """A column of an unknown table, without markers of missing values, NaN among them; what is not plain is a text."""
     column = quoted(name)
+    if storage in ("FLOAT", "DOUBLE"):
+        return f"CASE WHEN NOT {session.is_nan(column)} THEN {column} END"
     if is_ordered(storage):
         return column
     markers = ", ".join(literal(marker) for marker in ("", *missing))

@@ -43,6 +43,22 @@ def test_of_a_large_table_so_many_rows_are_looked_at(
     assert all(column.present == len(chosen) for column in found.columns)
 
 
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+@pytest.mark.parametrize("chosen", [100, 10])
+def test_nan_is_no_value_as_in_a_run(
+    kind: pa.DataType, chosen: int, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """polars and Arrow write it into Parquet, where pandas writes that there is no value."""
+    monkeypatch.setattr(engine_module, "SURVEYED_ROWS", chosen)
+    numbers = pa.array([np.nan] * 20 + [None] * 10 + [1.0, 2.0] * 10, kind)
+    pq.write_table(pa.table({"x": numbers}), tmp_path / "people.parquet")
+    surveyed = engine.survey(Source(path="people.parquet"), tmp_path / "people.parquet")
+    (column,) = surveyed.columns
+    assert (column.known, column.distinct) == (20, 2)
+    assert column.present == column.numbers == len(surveyed.sample["x"].drop_null())
+    assert set(surveyed.sample["x"].to_pylist()) <= {1.0, 2.0, None}
+
+
 def test_a_column_is_described_by_what_its_texts_may_be(engine: DuckDBEngine, tmp_path: Path) -> None:
     table = pa.table(
         {
