@@ -128,11 +128,11 @@ def _in_arrow(column: pd.Series, kind: Any) -> Any:
 
     try:
         return pa.array(column, kind, from_pandas=True)
-    except (pa.ArrowInvalid, TypeError) as error:  # TypeError: Decimal("Infinity")
+    except (pa.ArrowInvalid, TypeError):  # TypeError: Decimal("Infinity")
         raise InputError(
             f"the column {column.name} holds infinity or numbers of more than 38 digits; replace them, or make the "
             "column a text"
-        ) from error
+        ) from None
 
 
 def _arrow(table: Any) -> Any:
