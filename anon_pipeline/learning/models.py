@@ -222,13 +222,14 @@ def _one_hot(feature_types: dict[str, ColumnType]) -> Estimator:
     from sklearn.compose import ColumnTransformer
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+    from anon_pipeline.learning.category_codes import CategoryColumns
     from anon_pipeline.learning.linear import Winsorizer
 
     numeric, categorical = _split(feature_types)
     imputer = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MOST_COLUMNS, sparse_output=False)
+    encoder = CategoryColumns(handle_unknown="infrequent_if_exist", max_categories=MOST_COLUMNS, sparse_output=False)
     return ColumnTransformer(
         [
             ("numeric", make_pipeline(Winsorizer(), imputer, StandardScaler()), numeric),

@@ -1,4 +1,4 @@
-"""The codes are those of scikit-learn itself, and people are counted only where categories must share a code."""
+"""Codes and columns are those of scikit-learn itself; people are counted only where categories must share one."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.preprocessing import OrdinalEncoder
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 from sklearn.utils import _encode
 
-from anon_pipeline.learning.category_codes import CategoryCodes
+from anon_pipeline.learning.category_codes import CategoryCodes, CategoryColumns
 
 SETTINGS: dict[str, Any] = {
     "handle_unknown": "use_encoded_value",
@@ -36,12 +36,23 @@ def test_the_codes_are_those_of_scikit_learn(known: list[Any], asked: list[Any],
     assert repr(here.get_params()) == repr(there.get_params()) == repr(clone(here).get_params())
 
 
-def test_nobody_is_counted_where_each_category_has_a_code(monkeypatch: pytest.MonkeyPatch) -> None:
+@given(known=tables, asked=tables, most=st.integers(2, 7))
+def test_the_columns_are_those_of_scikit_learn(known: list[Any], asked: list[Any], most: int) -> None:
+    settings: dict[str, Any] = {"handle_unknown": "infrequent_if_exist", "sparse_output": False}
+    here = CategoryColumns(**settings, max_categories=most).fit(table(known))
+    there = OneHotEncoder(**settings, max_categories=most).fit(table(known))
+    for rows in (known, asked):
+        np.testing.assert_array_equal(here.transform(table(rows)), there.transform(table(rows)))
+    assert list(here.get_feature_names_out()) == list(there.get_feature_names_out())
+
+
+@pytest.mark.parametrize("encoder", [CategoryCodes(**SETTINGS), CategoryColumns()])
+def test_nobody_is_counted_where_each_category_has_its_own(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     counted: list[object] = []
     counts = _encode._get_counts
     monkeypatch.setattr(_encode, "_get_counts", lambda *given: counted.append(given) or counts(*given))
     people = table(["a", "b", "c", "a", np.nan])
-    CategoryCodes(**SETTINGS, max_categories=5).fit(people)
+    clone(encoder).set_params(max_categories=5).fit(people)
     assert not counted
-    CategoryCodes(**SETTINGS, max_categories=3).fit(people)
+    clone(encoder).set_params(max_categories=3).fit(people)
     assert counted  # else this test looks at nothing
