@@ -22,6 +22,8 @@ from anon_pipeline.arrays import FloatArray, IntArray
 ASYMPTOTIC = 100.0
 #: beta of the slide negative binomial is sought between 1 / (1 + exp(36)) and 1 less that, the last float before 1.
 LOGIT_RANGE = 36.0
+#: Up to this sampling fraction `dankar` prefers Pitman's formula.
+MOST_FOR_PITMAN = 0.1
 
 
 @dataclass(frozen=True)
@@ -252,7 +254,7 @@ def dankar(classes: SizeFrequencies, sampling_fraction: float) -> PopulationUniq
     """
     candidates = [zayatz(classes, sampling_fraction)]  # 0 where there is no sample unique, and always a number
     if classes.of_size(1):
-        if sampling_fraction <= 0.1:
+        if sampling_fraction <= MOST_FOR_PITMAN:
             preferred = pitman(classes, sampling_fraction)
             candidates = [preferred] if preferred.converged else candidates
         else:

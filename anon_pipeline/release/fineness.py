@@ -15,6 +15,7 @@ import re
 from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
+from anon_pipeline.privacy.uniqueness import MOST_FOR_PITMAN
 
 DIGITS = 4
 
@@ -170,8 +171,15 @@ def _share_above(shares: dict[str, float], people: int) -> dict[str, float | Non
 
 
 def _estimate(estimate: dict[str, Any], people: int) -> dict[str, Any]:
-    """An estimate of the population's uniques, of which the share is rounded to the step of the people."""
-    share = coarse(estimate["share"], people)
+    """An estimate of the population's uniques, of which the share is rounded to the step of the people.
+
+    Pitman's is not told, and neither is that of the rule that takes it for small samples: where few people share
+    anything, one pair more halves it.
+    """
+    of_pitman = estimate["model"] == "pitman" or (
+        estimate["model"] == "dankar" and estimate["sampling_fraction"] <= MOST_FOR_PITMAN
+    )
+    share = None if of_pitman else coarse(estimate["share"], people)
     uniques = None if share is None else _two_digits(share * estimate["population"])
     named = {what: estimate[what] for what in ("model", "sampling_fraction", "population")}
     return named | {"uniques": uniques, "share": share}

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
+from anon_pipeline.release.facts import risk_of
 
 
 @given(st.floats(-1, 1), st.integers(fineness.FEWEST, 10**9))
@@ -346,3 +348,23 @@ def test_figures_that_one_person_could_move_by_more_than_all_people_are_not_told
         "20-49": None, "50-99": None, "100-199": None, "200-499": None, "500-999": None, "1000+": None,
     }  # fmt: skip
     assert told["prosecutor"]["share_above"] == {"0.05": 0.0, "0.09": 0.0, "0.2": 0.0, "0.33": 0.0}
+
+
+@pytest.mark.parametrize(("people", "most"), [(500, 8), (1000, 15), (2000, 30)])
+def test_one_pair_of_people_alike_seldom_shows_in_the_estimates_of_the_population(people: int, most: int) -> None:
+    """Of a table in which nearly everybody is alone, Pitman's estimate moved by .1 and more with one pair."""
+    pairs = range(3, most)
+    told = [
+        fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [people - 2 * of, of])), 0.01), people)
+        for of in (2, *pairs)
+    ]
+    assert sum(less != more for less, more in pairwise(told)) < 0.4 * len(pairs)
+    estimates = [one["population_uniqueness"] for one in told if one is not None]
+    assert {estimate[of]["share"] for estimate in estimates for of in ("pitman", "dankar")} == {None}
+
+
+def test_the_rule_is_told_of_large_samples_which_it_estimates_without_pitman() -> None:
+    told = fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [200, 100])), 0.2), 400)
+    assert told is not None
+    shares = {of: estimate["share"] for of, estimate in told["population_uniqueness"].items()}
+    assert shares["pitman"] is None and shares["dankar"] == min(shares["zayatz"], shares["snb"])
