@@ -30,6 +30,11 @@ STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "fake
 #: Facts about the matrix of a step that changes categories, and about groups that are released in place of people.
 FACTS_OF_A_MATRIX, FACTS_OF_GROUPS = {"categories", "least_retention"}, {"groups", "people_left_out", "means_hidden"}
 
+#: Steps by which one person decides whether all who have the same value show it, or all who have the next rarest.
+OF_WHOLE_GROUPS = {"suppress_rare", "local_suppression"}
+#: Steps that group everybody anew where one person has another value.
+REGROUPING = {"microaggregate", "mdav"}
+
 #: The measures of association that can be negative.
 SIGNED = {"pearson", "spearman"}
 
@@ -283,14 +288,13 @@ def masking(reports: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None
     """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
     if reports is None:
         return None
-    return [
-        {
-            **stated(report),
-            "costs": {name: _cost(cost) for name, cost in report["costs"].items()},
-            "linkage": _linkage(report["linkage"]),
-        }
-        for report in reports
-    ]
+    told, of_groups = [], set[str]()  # the columns in which one person has changed what whole groups show
+    for report in reports:
+        if report["technique"] in OF_WHOLE_GROUPS:
+            of_groups |= set(report["columns"])
+        costs = {name: _cost(cost, report["technique"], name in of_groups) for name, cost in report["costs"].items()}
+        told.append({**stated(report), "costs": costs, "linkage": _linkage(report["linkage"])})
+    return told
 
 
 def stated(report: dict[str, Any]) -> dict[str, Any]:
@@ -307,14 +311,18 @@ def stated(report: dict[str, Any]) -> dict[str, Any]:
     return published | {"guarantee": "none", "notes": []} if report["technique"] == "mdav" else published
 
 
-def _cost(cost: dict[str, Any]) -> dict[str, Any]:
-    """The cost of a step to a column, each figure in the step that goes with the people it was measured on."""
-    told = {
-        "changed": coarse(cost["changed"], cost["people"]),
-        "distance": coarse(cost["distance"], cost["known"]),
-        "measure": cost["measure"],
-        "correlation": None,
-    }
+def _cost(cost: dict[str, Any], technique: str, of_groups: bool) -> dict[str, Any]:
+    """The cost of a step to a column, each figure in the step that goes with the people it was measured on.
+
+    Nothing is told where one person changes what a whole group shows (`of_groups`), and not how many cells changed
+    where groups follow from everybody: it is by chance who has the mean or the median of a group.
+    """
+    told: dict[str, Any] = {"changed": None, "distance": None, "measure": cost["measure"], "correlation": None}
+    if of_groups:
+        return told
+    if technique not in REGROUPING:
+        told["changed"] = coarse(cost["changed"], cost["people"])
+    told["distance"] = coarse(cost["distance"], cost["known"])
     correlation = cost["correlation"]
     if correlation is not None and correlation["people"] >= FEWEST:
         before, after = (
