@@ -5,6 +5,7 @@ Both are independent of the engine that counted them and of its order of countin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,6 +29,8 @@ GUIDANCE_UNIT = 2.0**-24
 
 #: Fewer people than this at an end of a column, far from all others, are lone extremes.
 FEWEST_AT_AN_END = 3
+#: A column in which fewer people have another value than the most common one is nearly constant.
+FEWEST_APART = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +127,17 @@ class Domain:
             return self
         return replace(self, values=np.clip(self.values, first, last))
 
+    @property
+    def apart(self) -> int:
+        """The people who have another value than the most common one; a missing value counts for categories only."""
+        people = self.counts if self.positions is None else self.counts[1:]
+        return int(people.sum() - people.max(initial=0))
+
+    @property
+    def nearly_constant(self) -> bool:
+        """Whether fewer than ten people, or of few a tenth, have another value than the most common one."""
+        return self.apart < min(FEWEST_APART, int(self.counts.sum()) / 10)
+
     def readable(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values of this column for people: dates as dates, all other values unchanged."""
         if self.type is not ColumnType.DATE:
@@ -160,6 +174,11 @@ class Cells:
     def mean_guidance(self) -> npt.NDArray[np.float64]:
         """Mean guidance per cell, shape (C, g)."""
         return self.guidance * GUIDANCE_UNIT / self.counts[:, None]
+
+    def of_columns(self, places: Sequence[int]) -> Cells:
+        """The same cells with some of the columns only, of which several can have the same codes."""
+        domains = tuple(self.domains[place] for place in places)
+        return replace(self, domains=domains, codes=self.codes[:, list(places)])
 
     def part(self, members: IntArray) -> Cells:
         """Some of the cells, by their positions."""

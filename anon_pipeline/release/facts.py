@@ -121,8 +121,12 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
 def losses(candidate: Facts) -> Facts:
     """The information that a candidate loses, by column and on average, in the steps in which it may be published."""
     grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
-    loss = candidate["information_loss"]
-    return fineness.lost({"columns": loss, "mean": mean_loss(loss)}, grouped) | {"step": fineness.step_of(grouped)}
+    columns, steps = {}, {}
+    for name, share in candidate["information_loss"].items():
+        steps[name] = fineness.step_of_loss(grouped, candidate["apart"][name])
+        columns[name] = 0.0 if steps[name] is None else fineness.rounded(steps[name] * round(share / steps[name]))
+    mean = fineness.lost({"mean": mean_loss(columns)}, grouped)["mean"]
+    return {"columns": columns, "mean": mean, "step": fineness.step_of(grouped), "steps": steps}
 
 
 def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:

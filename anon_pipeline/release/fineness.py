@@ -16,6 +16,7 @@ from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
 from anon_pipeline.privacy.uniqueness import MOST_FOR_PITMAN
+from anon_pipeline.tables import FEWEST_APART
 
 DIGITS = 4
 
@@ -43,6 +44,8 @@ FEWEST = 100
 
 #: One person moves a figure by at most this part of its step, where one can move it far.
 PART_OF_A_STEP = 0.1
+#: The same of the loss of a column, which one person seldom moves as far.
+PART_OF_A_LOSS = 0.25
 
 
 def rounded(content: Any) -> Any:
@@ -90,6 +93,16 @@ def lost(shares: dict[str, Any], people: int) -> dict[str, Any]:
             unknown = share is None or not math.isfinite(share)
             told[name] = None if unknown else rounded(step_of(people) * round(share / step_of(people)))
     return told
+
+
+def step_of_loss(people: int, apart: int) -> float | None:
+    """The step in which the loss of a column is told, of which so many people have another value than most.
+
+    The variance is theirs, so that one of them more or less moves the loss by up to one over their number. None for
+    fewer than ten, or of fewer than 100 people for a tenth of them: such a column counts as one of a single value.
+    """
+    step = step_at_least(max(1 / math.sqrt(max(1, people)), 1 / max(1, apart) / PART_OF_A_LOSS))
+    return None if step > 1 or apart < min(FEWEST_APART, people / 10) else step
 
 
 def without_numbers(sentence: str) -> str:

@@ -33,8 +33,14 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
     """Every column that the spec names, in its order."""
     spec = part(content, "spec")
     source = {column.get("name"): column for column in part(content, "source").get("columns") or []}
-    losses, step = (part(content, "measured", "information_loss").get(of) for of in ("columns", "step"))
-    losses = losses or {}
+    loss = part(content, "measured", "information_loss")
+    steps = part(loss, "steps")
+    # A column in which hardly anybody differs from the others has no step, and nothing is told of it.
+    of_column = {
+        name: lost(share, steps.get(name, loss.get("step")))
+        for name, share in part(loss, "columns").items()
+        if name not in steps or known(steps[name])
+    }
     statistics = part(content, "measured", "columns")
     masked = masking_report.by_column(content.get("masking"))
     protected = {demand.get("column") for demand in spec.get("privacy") or []}
@@ -55,7 +61,7 @@ def column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
                 role=plain_name(role),
                 what=what,
                 why=words(column.get("why")),
-                lost=lost(losses[name], step) if name in losses else NOT_MEASURED if role == "quasi_identifier" else "",
+                lost=of_column.get(name, NOT_MEASURED if role == "quasi_identifier" else ""),
                 is_target=name == spec.get("target"),
             )
         )

@@ -256,7 +256,13 @@ def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_
     table = pd.DataFrame({"age": [20] * 3 + [40] * 5, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
     table.to_parquet(tmp_path / "data.parquet", index=False)
     losses = {"age": 0.1, "city": 0.9, "sex": 0.6}  # of nine people told in steps of a half
-    facts = {"released": 8, "suppressed": 1, "waiting": 0, "information_loss": losses}
+    facts = {
+        "released": 8,
+        "suppressed": 1,
+        "waiting": 0,
+        "information_loss": losses,
+        "apart": dict.fromkeys(losses, 8),
+    }
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
     (figures,) = own._aggregates(run, Stage(tmp_path, "", facts)).to_dict("records")
     assert figures == {  # of classes of 3 and 5
@@ -299,7 +305,13 @@ def test_each_check_is_asked_of_its_table_which_is_read_once(spec: ReleaseSpec, 
         ),
     )
     losses = {"age": 0.1, "city": 0.3, "sex": 0.2}
-    facts = {"released": 8, "suppressed": 1, "waiting": 0, "information_loss": losses}
+    facts = {
+        "released": 8,
+        "suppressed": 1,
+        "waiting": 0,
+        "information_loss": losses,
+        "apart": dict.fromkeys(losses, 8),
+    }
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
     questions = own.ask_own(run, Stage(tmp_path, "", facts))
     assert [(question.own_of, len(question.table)) for question in questions] == [

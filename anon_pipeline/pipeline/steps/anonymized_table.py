@@ -48,6 +48,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "released": cells.n - suppressed - grouping.withheld_people,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
         "information_loss": loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class),
+        "apart": {domain.name: domain.apart for domain in cells.domains},
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
