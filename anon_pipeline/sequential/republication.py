@@ -108,7 +108,8 @@ class SequentialGrouping:
     ----------
     routing : the tree it was made with
     kept : whether that is the tree of the former release
-    lost, lost_otherwise : share of the criterion's variance lost with this tree, and with the other tree (or nan)
+    lost, lost_otherwise : share of the criterion's variance lost with this tree, and with the other tree (or nan), of
+        columns that are not nearly constant
     grouping : the classes
     """
 
@@ -202,7 +203,8 @@ def group_sequentially(
     routing, node = tried[kept]
     # People who are withheld for company were drawn at random, so that of their variance about the same part is lost.
     share = cells.counts[staying].sum() / cells.n
-    losses = [1 - (1 - loss) * share for loss in losses]
+    telling = _outputs(cohorts, demands, telling=True)[staying]
+    losses = [1 - (1 - _lost(telling, cells.counts[staying], node[staying])) * share for _, node in tried]
     if not (node != NOT_RELEASED).any():
         raise InputError(f"nobody can be released: of no cohort are {minimum_size.k} people left")
     class_of_cell = _meeting_demands(cohorts, node, outputs, demands, key)
@@ -317,10 +319,16 @@ def repair_of_release(
     return repair, class_of_node
 
 
-def _outputs(cohorts: PeopleByCohort, demands: Demands) -> FloatArray:
-    """The criterion of each cell, that of the table without people who are withheld, nought for these, shape (C, o)."""
+def _outputs(cohorts: PeopleByCohort, demands: Demands, telling: bool = False) -> FloatArray:
+    """The criterion of each cell, that of the table without people who are withheld, nought for these, shape (C, o).
+
+    Where it is to be told, columns do not count in which hardly anybody differs from all others: each has the same
+    variance, which would be that of one person.
+    """
     staying = np.flatnonzero(cohorts.numbers() != WITHHELD)
     plain, cell = distinct_tuples(cohorts.cells.part(staying))
+    if telling:
+        plain = plain.of_columns([place for place, domain in enumerate(plain.domains) if not domain.nearly_constant])
     known = criterion_outputs(plain, demands.spread, demands.seed)[cell]
     outputs = np.zeros((len(cohorts.cells.counts), known.shape[1]))
     outputs[staying] = known
