@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.tables import FEWEST_APART
 
 #: A category counts by itself if this share of the people has it, where no person may weigh much.
 LEAST = 0.05
@@ -47,6 +48,13 @@ class Variable:
         _, place = np.unique(self.values, return_inverse=True)
         counts = np.bincount(place, weights=people)
         return Variable((np.cumsum(counts) - counts / 2)[place], True)
+
+    def hardly_varies(self, people: IntArray) -> bool:
+        """Whether it is a number of which fewer than ten people, or of few a tenth, have another than most."""
+        _, place = np.unique(self.values, return_inverse=True)
+        counts = np.bincount(place, weights=people)
+        apart, everybody = counts.sum() - counts.max(initial=0), counts.sum()
+        return self.ordered and bool(apart < min(FEWEST_APART, everybody / 10))
 
     def pooled(self, rare: IntArray) -> Variable:
         """Codes with a single one in place of those that are rare."""
@@ -106,8 +114,13 @@ def rare_of(rows: Rows) -> tuple[Pools, int]:
 
 
 def robust_association(rows: Rows, pools: Pools) -> float | None:
-    """The measure in which no person weighs much: of ranks, and with the rare categories as one."""
+    """The measure in which no person weighs much: of ranks, and with the rare categories as one.
+
+    None for a number that is nearly constant, as for one that is constant.
+    """
     *columns, people = _of_known(*rows)
+    if any(column.hardly_varies(people) for column in columns):
+        return None
     left, right = (
         column.ranked(people) if pool is None else column.pooled(pool)
         for column, pool in zip(columns, pools, strict=True)

@@ -232,3 +232,16 @@ def test_days_at_the_end_of_all_time_stay_in_order() -> None:
     told = _of_values(Histogram(days, sparse.csr_array(np.ones((1, 4), dtype=np.int64)), ordered=True))
     assert told.ordered and np.isnan(told.values[0])
     assert (np.diff(told.values[1:]) > 0).all()
+
+
+@pytest.mark.parametrize("other", ["age", "city"])
+def test_the_only_one_with_a_number_does_not_make_an_association(other: str) -> None:
+    """A number that all share is associated with nothing, and that something was measured told of the only other."""
+    frame = people(1_000)
+    told = []
+    for alike in (0, 1, 2):
+        content = found(frame.assign(pay=np.where(np.arange(1_000) < alike, 1, 0)), ["pay"])
+        told.append(pair(fineness.associations(content, 1_000), other, "pay"))
+    assert told[0] == told[1] == told[2]
+    many = found(frame.assign(pay=np.where(np.arange(1_000) < 10, 1, 0)), ["pay"])
+    assert pair(many, other, "pay")["before"] is not None
