@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from anon_pipeline.errors import InputError, NotDelivered, Refused
@@ -15,6 +16,9 @@ from anon_pipeline.imports import large_imports
 from anon_pipeline.pipeline.before_work import require_startable
 from anon_pipeline.pipeline.processes import processes, warm
 from anon_pipeline.spec import ReleaseSpec
+
+#: A run replaces for its time what the whole process shares, such as functions of Dagster and how modules are imported.
+_one_at_a_time = Lock()
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,8 @@ def run(
 ) -> Released:
     """Run the whole graph of a dataset and publish its release, unless the same one is already published.
 
+    While another thread of this process runs a dataset, the call waits until that run has ended.
+
     Parameters
     ----------
     spec : a release.yaml, its folder, or a loaded spec
@@ -83,17 +89,18 @@ def run(
     RuntimeError
         For an error of our own.
     """
-    policy = spec if isinstance(spec, ReleaseSpec) else ReleaseSpec.load(Path(spec))
-    require_startable(policy)
-    place = (Home.default() if home is None else Home(Path(home).resolve())).prepare()
-    with _script_not_run_again():
-        warm(processes(policy, threads, memory))
-        with large_imports():
-            from anon_pipeline.pipeline.launch import launch
-            from anon_pipeline.pipeline.runtime import BAD_INPUT, NOT_DELIVERED, REFUSED, Runtime
+    with _one_at_a_time:
+        policy = spec if isinstance(spec, ReleaseSpec) else ReleaseSpec.load(Path(spec))
+        require_startable(policy)
+        with _script_not_run_again():
+            place = (Home.default() if home is None else Home(Path(home).resolve())).prepare()
+            warm(processes(policy, threads, memory))
+            with large_imports():
+                from anon_pipeline.pipeline.launch import launch
+                from anon_pipeline.pipeline.runtime import BAD_INPUT, NOT_DELIVERED, REFUSED, Runtime
 
-        runtime = Runtime(home=str(place.root), engine_name=engine, threads=threads, memory_limit=memory)
-        outcome = launch(policy, place, runtime)
+            runtime = Runtime(home=str(place.root), engine_name=engine, threads=threads, memory_limit=memory)
+            outcome = launch(policy, place, runtime)
     if outcome.exit_code == REFUSED:
         raise Refused(outcome.failures)
     if outcome.exit_code == NOT_DELIVERED:
