@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,7 +93,7 @@ def run(
     with _one_at_a_time:
         policy = spec if isinstance(spec, ReleaseSpec) else ReleaseSpec.load(Path(spec))
         require_startable(policy)
-        with _script_not_run_again():
+        with _umask_put_back(), _script_not_run_again():
             place = (Home.default() if home is None else Home(Path(home).resolve())).prepare()
             warm(processes(policy, threads, memory))
             with large_imports():
@@ -110,6 +111,16 @@ def run(
     if outcome.folder is None:
         raise RuntimeError("; ".join(outcome.failures))
     return Released(outcome.manifest["version"], outcome.folder, outcome.new, outcome.manifest)
+
+
+@contextmanager
+def _umask_put_back() -> Iterator[None]:
+    """Give the caller's program its umask back: files that it writes later are no private files of a home."""
+    before = os.umask(0o077)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 @contextmanager
