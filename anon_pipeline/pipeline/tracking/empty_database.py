@@ -12,6 +12,9 @@ from pathlib import Path
 
 from anon_pipeline.home import is_own_folder, write_file
 
+#: How the names of the files end that SQLite keeps beside a database (https://www.sqlite.org/tempfiles.html).
+LOGS = ("-wal", "-shm", "-journal")
+
 
 def lay_empty_database(database: Path) -> None:
     """Copy an empty database to a place without one; if no copy can be kept, do nothing, so that MLflow makes its own.
@@ -26,6 +29,8 @@ def lay_empty_database(database: Path) -> None:
             return
         if not _is_whole(copy):
             write_file(copy, _made(database.parent))
+        for ending in LOGS:  # those of a database that was removed after a kill would be taken for this one's
+            database.with_name(f"{database.name}{ending}").unlink(missing_ok=True)
         write_file(database, copy.read_bytes())
     except (OSError, sqlite3.Error):
         return

@@ -52,6 +52,24 @@ def content(file: Path) -> tuple[list[object], list[object], list[object]]:
 
 
 @pytest.mark.long
+def test_a_database_that_was_removed_leaves_nothing_to_the_next(tmp_path: Path, cache: Path, made: Path) -> None:
+    """A killed run leaves the log of its database; whoever then removes the database alone begins an empty one."""
+    shutil.copytree(made, cache)
+    (of_killed := tmp_path / "killed").mkdir()
+    file = Home(tmp_path / "home").prepare().private_folder("mlflow") / "mlflow.db"
+    shutil.copy(next(cache.iterdir()), of_killed / "mlflow.db")
+    with closing(sqlite3.connect(of_killed / "mlflow.db")) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE TABLE of_the_removed (n INTEGER)")
+        connection.commit()
+        shutil.copy(of_killed / "mlflow.db-wal", file.with_name("mlflow.db-wal"))
+    assert database(tmp_path / "home") == file
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("SELECT name FROM sqlite_master WHERE name = 'of_the_removed'").fetchall() == []
+
+
+@pytest.mark.long
 def test_a_copied_database_is_the_one_that_mlflow_makes(tmp_path: Path, cache: Path, made: Path) -> None:
     shutil.copytree(made, cache)
     SqlAlchemyStore(f"sqlite:///{tmp_path / 'theirs.db'}", str(tmp_path / "artifacts"))
