@@ -260,6 +260,23 @@ def out_of_space(error: BaseException | None) -> bool:
     return False
 
 
+#: The sentence about records that `is_damaged` tells of.
+DAMAGED = (
+    "a database of Dagster's or MLflow's records is damaged; restore the home from a backup, or move private/dagster "
+    "or private/mlflow away, whose records then begin anew"
+)
+
+
+def is_damaged(error: BaseException | None) -> bool:
+    """Whether an error, or one of its causes, means that the file of a SQLite database is damaged."""
+    while error is not None:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
+        if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

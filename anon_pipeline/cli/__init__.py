@@ -23,7 +23,7 @@ from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 # isort: on
 from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json
 from anon_pipeline.errors import InputError, NotDelivered, Refused
-from anon_pipeline.home import Home, out_of_space
+from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
 from anon_pipeline.imports import keep_imports
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
@@ -85,6 +85,8 @@ def command() -> None:
             sys.exit(BAD_INPUT)
         if out_of_space(error):
             _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
+        if is_damaged(error):
+            _fail(f"{Home.default().root}: {DAMAGED}", BAD_INPUT)
         if os.environ.get(DEBUG_VARIABLE):
             raise
         _fail(

@@ -11,7 +11,7 @@ import dagster as dg
 
 from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.errors import InputError, Unavailable
-from anon_pipeline.home import Home
+from anon_pipeline.home import DAMAGED, Home, is_damaged
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
@@ -79,8 +79,8 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
     Raises
     ------
     InputError
-        If Dagster's records are in a database that does not answer or went away, or if a check before any work finds
-        that a destination cannot be used.
+        If Dagster's records are in a database that is damaged, does not answer or went away, or if a check before any
+        work finds that a destination cannot be used.
     """
     if what == "release":
         require_ready(spec.publish, spec.folder)
@@ -119,6 +119,8 @@ def _unavailable_if_lost(spec: ReleaseSpec) -> Iterator[None]:
     except Exception as error:
         if server_is_lost(error):
             raise Unavailable(f"{spec.dataset}: {LOST}") from None
+        if is_damaged(error):
+            raise InputError(f"{spec.dataset}: {DAMAGED}") from None
         raise
 
 

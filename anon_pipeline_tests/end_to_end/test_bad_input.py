@@ -224,6 +224,19 @@ def test_a_home_that_is_read_only_cannot_be_written(fresh: Place, tmp_path: Path
     assert_one_sentence(ended, "cannot be written (Read-only file system)")
 
 
+@pytest.mark.parametrize("file", ["mlflow/mlflow.db", "dagster/history/runs.db", "dagster/history/runs/index.db"])
+def test_records_that_are_damaged_are_told(published: Place, file: str) -> None:
+    """No release depends on them: they begin anew where their folder is moved away."""
+    place = published.home.private / file
+    place.write_bytes(b"no database" * 1000)
+    ended = published.run()
+    assert_one_sentence(ended, "a database of Dagster's or MLflow's records is damaged; restore the home from a backup")
+    tool = published.home.private / file.partition("/")[0]
+    tool.rename(tool.with_name("damaged"))
+    again = published.run()
+    assert again.exit_code == 0, again.said
+
+
 @pytest.mark.parametrize("largest", [500, 30_000])
 def test_files_that_may_not_grow_stop_the_run_with_a_sentence(fresh: Place, largest: int) -> None:
     ended = fresh.run(largest_file=largest)
