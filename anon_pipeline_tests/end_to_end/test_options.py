@@ -1,6 +1,8 @@
 """Commands that take the same kind of thing take the same options for it."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,13 @@ def test_a_version_is_looked_for_among_the_releases_of_one_dataset(template: Pla
     ended = command("releases", "show", version, "--dataset", "others", "--json", home=home)
     assert ended.exit_code == 2
     assert "there is no such release" in json.loads(ended.stdout)["error"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_a_stream_that_is_closed_changes_no_exit_code(closed: str) -> None:
+    for asked, code in (("steps", 0), ("run nowhere", 2)):
+        line = f'exec "$0" -m anon_pipeline {asked} {closed}'
+        ended = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, text=True, check=False)
+        assert ended.returncode == code, ended.stderr
+        assert "Traceback" not in ended.stderr
