@@ -51,10 +51,12 @@ class Variable:
 
     def hardly_varies(self, people: IntArray) -> bool:
         """Whether it is a number of which fewer than ten people, or of few a tenth, have another than most."""
+        if not self.ordered:
+            return False
         _, place = np.unique(self.values, return_inverse=True)
         counts = np.bincount(place, weights=people)
         apart, everybody = counts.sum() - counts.max(initial=0), counts.sum()
-        return self.ordered and bool(apart < min(FEWEST_APART, everybody / 10))
+        return bool(apart < min(FEWEST_APART, everybody / 10))
 
     def pooled(self, rare: IntArray) -> Variable:
         """Codes with a single one in place of those that are rare."""
