@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.tables import FEWEST_APART
+from anon_pipeline.tables import nearly_constant
 
 #: A category counts by itself if this share of the people has it, where no person may weigh much.
 LEAST = 0.05
@@ -50,13 +50,12 @@ class Variable:
         return Variable((np.cumsum(counts) - counts / 2)[place], True)
 
     def hardly_varies(self, people: IntArray) -> bool:
-        """Whether it is a number of which fewer than ten people, or of few a tenth, have another than most."""
+        """Whether it is a number of which hardly anybody has another than the most common one."""
         if not self.ordered:
             return False
         _, place = np.unique(self.values, return_inverse=True)
         counts = np.bincount(place, weights=people)
-        apart, everybody = counts.sum() - counts.max(initial=0), counts.sum()
-        return bool(apart < min(FEWEST_APART, everybody / 10))
+        return nearly_constant(float(counts.sum() - counts.max(initial=0)), float(counts.sum()))
 
     def pooled(self, rare: IntArray) -> Variable:
         """Codes with a single one in place of those that are rare."""

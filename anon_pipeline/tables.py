@@ -33,6 +33,17 @@ FEWEST_AT_AN_END = 3
 FEWEST_APART = 10
 
 
+def nearly_constant(apart: float, people: float) -> bool:
+    """Whether fewer than ten people, or of few a tenth, have another value than the most common one.
+
+    Parameters
+    ----------
+    apart : the people who have another value
+    people : the people whose values count
+    """
+    return apart < min(FEWEST_APART, people / 10)
+
+
 @dataclass(frozen=True, eq=False)
 class Nodes:
     """The hierarchy of the m values of a column: the nodes above each value, up to the node of all values.
@@ -135,8 +146,8 @@ class Domain:
 
     @property
     def nearly_constant(self) -> bool:
-        """Whether fewer than ten people, or of few a tenth, have another value than the most common one."""
-        return self.apart < min(FEWEST_APART, int(self.counts.sum()) / 10)
+        """Whether hardly anybody has another value than the most common one."""
+        return nearly_constant(self.apart, int(self.counts.sum()))
 
     def readable(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
         """Values of this column for people: dates as dates, all other values unchanged."""

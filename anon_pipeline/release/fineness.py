@@ -16,7 +16,7 @@ from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
 from anon_pipeline.privacy.uniqueness import MOST_FOR_PITMAN
-from anon_pipeline.tables import FEWEST_APART
+from anon_pipeline.tables import nearly_constant
 
 DIGITS = 4
 
@@ -102,7 +102,7 @@ def step_of_loss(people: int, apart: int) -> float | None:
     fewer than ten, or of fewer than 100 people for a tenth of them: such a column counts as one of a single value.
     """
     step = step_at_least(max(1 / math.sqrt(max(1, people)), 1 / max(1, apart) / PART_OF_A_LOSS))
-    return None if step > 1 or apart < min(FEWEST_APART, people / 10) else step
+    return None if step > 1 or nearly_constant(apart, people) else step
 
 
 def without_numbers(sentence: str) -> str:

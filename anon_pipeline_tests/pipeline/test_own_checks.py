@@ -252,19 +252,18 @@ def test_the_last_runs_of_a_stage_are_kept(tmp_path: Path) -> None:
     assert not list(read_records(home, "others"))
 
 
+def facts_of(losses: dict[str, float]) -> dict[str, Any]:
+    """What the step says of a candidate of eight people, beside whom one was suppressed."""
+    counts = {"released": 8, "suppressed": 1, "waiting": 0}
+    return counts | {"information_loss": losses, "apart": dict.fromkeys(losses, 8)}
+
+
 def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_path: Path) -> None:
     table = pd.DataFrame({"age": [20] * 3 + [40] * 5, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
     table.to_parquet(tmp_path / "data.parquet", index=False)
     losses = {"age": 0.1, "city": 0.9, "sex": 0.6}  # of nine people told in steps of a half
-    facts = {
-        "released": 8,
-        "suppressed": 1,
-        "waiting": 0,
-        "information_loss": losses,
-        "apart": dict.fromkeys(losses, 8),
-    }
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
-    (figures,) = own._aggregates(run, Stage(tmp_path, "", facts)).to_dict("records")
+    (figures,) = own._aggregates(run, Stage(tmp_path, "", facts_of(losses))).to_dict("records")
     assert figures == {  # of classes of 3 and 5
         "released": 8,
         "suppressed": 1,
@@ -305,15 +304,8 @@ def test_each_check_is_asked_of_its_table_which_is_read_once(spec: ReleaseSpec, 
         ),
     )
     losses = {"age": 0.1, "city": 0.3, "sex": 0.2}
-    facts = {
-        "released": 8,
-        "suppressed": 1,
-        "waiting": 0,
-        "information_loss": losses,
-        "apart": dict.fromkeys(losses, 8),
-    }
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
-    questions = own.ask_own(run, Stage(tmp_path, "", facts))
+    questions = own.ask_own(run, Stage(tmp_path, "", facts_of(losses)))
     assert [(question.own_of, len(question.table)) for question in questions] == [
         ("release", 8),
         ("aggregates", 1),
