@@ -49,7 +49,8 @@ TALLIED = {
 
 #: The label of an attack below the heading of its group.
 LABELS = (
-    (r"linkage, (\S+) quasi-identifiers(?:, (\d+)% wrong)?", "by {0} columns{1}"),
+    (r"linkage, (\S+) quasi-identifiers", "by {0} columns"),
+    (r"linkage, (\S+) quasi-identifiers, (\d+)% wrong", "by {0} columns, {1}\u00a0% wrong"),
     (r"intersection with earlier releases", "with earlier releases"),
     (r"singling out, (.+)", "by {0}"),
     (r"inference: (.+)", "{0}, from its class"),
@@ -68,9 +69,7 @@ def label(name: str) -> str:
     """The label of an attack below the heading of its group; if it is too long, the column's name is shortened."""
     for pattern, words in LABELS:
         if match := re.fullmatch(pattern, name):
-            parts = list(match.groups())
-            if name.startswith("linkage"):
-                parts[1] = f", {parts[1]}\u00a0% wrong" if parts[1] else ""
+            parts = match.groups()
             room = LETTERS - len(words.format(*[""] * len(parts)))
             return words.format(*(part if len(part) <= room else f"{part[: room - 1]}\u2026" for part in parts))
     return name

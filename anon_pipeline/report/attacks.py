@@ -16,6 +16,7 @@ from anon_pipeline.report.attack_pictures import picture
 from anon_pipeline.report.attack_summary import SummaryRow, summary
 from anon_pipeline.report.attack_words import GROUPS, MODELS, OUTCOMES, REPLAYED, TALLIED, bound_value, strength
 from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.spec.parts import SINGLE_BOUNDS
 
 ALL_KNOWN = "linkage, all quasi-identifiers"
 
@@ -360,7 +361,7 @@ def _bound(bound: Mapping[str, Any]) -> BoundWords:
 
 def _demanded(audit: Mapping[str, Any]) -> int:
     """The number of bounds that a spec demands."""
-    single = sum(audit.get(name) is not None for name in ("linkage", "singling_out", "membership_auc", "replayed"))
+    single = sum(audit.get(name) is not None for name in SINGLE_BOUNDS)
     return single + len(audit.get("attribute_inference") or {})
 
 

@@ -13,10 +13,10 @@ from anon_pipeline.report.charts import percent
 from anon_pipeline.report.templates import template
 from anon_pipeline.report.verdict import Check
 from anon_pipeline.report.wording import part, sentence, times, value_text, words
+from anon_pipeline.spec.parts import SINGLE_BOUNDS
 
 #: Bounds on attacks that are areas under a curve instead of shares.
 AREAS = ("membership_auc",)
-BOUNDS = ("linkage", "singling_out", "membership_auc", "replayed")
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def settings(spec: Mapping[str, Any]) -> list[tuple[str, str]]:
     if spec.get("suppression") is not None:
         rows.append(("suppression.limit", f"{percent(part(spec, 'suppression').get('limit'))} of the people"))
     audit = part(spec, "audit")
-    for name in BOUNDS:
+    for name in SINGLE_BOUNDS:
         if audit.get(name) is not None:
             rows.append((f"audit.{name}", value_text(audit[name]) if name in AREAS else percent(audit[name])))
     for column, limit in part(audit, "attribute_inference").items():

@@ -333,6 +333,10 @@ class Utility(Strict):
     sample: int = Field(default=100_000, ge=100)  # the most people on whom it is measured, chosen by content hash
 
 
+#: The bounds in `audit` that are one number each; those on attribute inference are one per column.
+SINGLE_BOUNDS = ("linkage", "singling_out", "membership_auc", "replayed")
+
+
 class Audit(Strict):
     """How a release is attacked before publication, and the most that an attack may achieve.
 
@@ -359,8 +363,8 @@ class Audit(Strict):
     @property
     def bounds(self) -> list[float]:
         """All bounds that are stated."""
-        of_kinds = (self.linkage, self.singling_out, self.membership_auc, self.replayed)
-        return [*(bound for bound in of_kinds if bound is not None), *self.attribute_inference.values()]
+        single = (getattr(self, name) for name in SINGLE_BOUNDS)
+        return [*(bound for bound in single if bound is not None), *self.attribute_inference.values()]
 
 
 class Suppression(Strict):
