@@ -20,6 +20,7 @@ from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
@@ -183,27 +184,28 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
 
 def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """The manifest's entry on the sequential publication of a release."""
-    released = candidate.facts["released"]
+    released, noise = candidate.facts["released"], run.noise.of("across_releases")
     table = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
     return {
         **_asked(run.spec).model_dump(mode="json"),
         "former": followed.facts["former"],
         "unknown": followed.facts["unknown"],
-        "newcomers": fineness.coarse(followed.facts["newcomers"], table),
+        "newcomers": fineness.coarse(followed.facts["newcomers"], table, noise.of("newcomers")),
         "waiting": candidate.facts["waiting"],
         "kept": tree.facts["kept"],
-        **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released),
-        "measured": published_intersection(measured(run, candidate), table, _asked(run.spec).k),
+        **fineness.lost({name: tree.facts[name] for name in ("lost", "lost_otherwise")}, released, noise),
+        "measured": published_intersection(measured(run, candidate), table, _asked(run.spec).k, noise),
     }
 
 
-def published_intersection(overlap: Intersection, people: int, k: int) -> dict[str, Any]:
+def published_intersection(overlap: Intersection, people: int, k: int, noise: Noise | None) -> dict[str, Any]:
     """The intersection as a manifest states it: exact, but for the numbers of people who left, which are in steps.
 
     These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left.
     With one person more who left, k - 1 others of the same history no longer stand out.
     """
-    left, left_below = fineness.coarse(overlap.left, people), fineness.moved_together(overlap.left_below, people, k)
+    left = fineness.coarse(overlap.left, people, noise and noise.of("left"))
+    left_below = fineness.moved_together(overlap.left_below, people, k, noise and noise.of("left_below"))
     return dataclasses.asdict(overlap) | {"left": left, "left_below": left_below}
 
 

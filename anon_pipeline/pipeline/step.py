@@ -15,6 +15,7 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.metadata import MetadataItem
 from anon_pipeline.pipeline.processes import processes
 from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publication import Published
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import ALONE, Workers
@@ -57,6 +58,11 @@ class Run:
     def key(self) -> Key:
         """The dataset's private key."""
         return private_key(self.spec, self.home)
+
+    @property
+    def noise(self) -> Noise:
+        """The noise of published figures that are counted from the source."""
+        return Noise(self.key, self.spec.dataset)
 
     @property
     def measuring_seed(self) -> int:

@@ -13,6 +13,7 @@ from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import attack_figures, fineness, manifest
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.spec import ReleaseSpec
 
 Facts = dict[str, Any]
@@ -35,6 +36,7 @@ class Evidence:
     maps : maps of released positions
     checks : all answers
     runs : ids in Dagster and MLflow
+    noise : that of all figures which are counted from the source
     """
 
     source: Facts
@@ -51,6 +53,7 @@ class Evidence:
     maps: Sequence[Facts]
     checks: Sequence[Facts]
     runs: Mapping[str, str]
+    noise: Noise | None
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ class GroupEvidence:
     last_step : the report of the step that made the groups
     checks : all answers
     runs : ids in Dagster and MLflow
+    noise : that of all figures which are counted from the source
     """
 
     source: Facts
@@ -72,6 +76,7 @@ class GroupEvidence:
     last_step: Facts
     checks: Sequence[Facts]
     runs: Mapping[str, str]
+    noise: Noise | None
 
 
 def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
@@ -91,7 +96,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         "coarsened": of.coarsened,
         "rows": {
             "source": source.rows + of.people["held_out"],
-            **_without_target(spec, source),
+            **_without_target(spec, source, of.noise),
             "sampled_out": source.rows - SourceFacts.from_json(of.people).rows,
             "held_out": of.people["held_out"],
             "released": candidate["released"],
@@ -103,14 +108,14 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "class_sizes": manifest.class_sizes(of.classes.sizes),
             "columns": candidate["columns"],
             "marginals": candidate["marginals"],
-            "associations": fineness.associations(candidate["associations"], grouped),
-            "information_loss": losses(candidate),
+            "associations": fineness.associations(candidate["associations"], grouped, of.noise),
+            "information_loss": losses(candidate, of.noise),
             "sensitive": describe(of.classes),
-            "risk": {"before": fineness.risk(before, grouped), "after": after},
+            "risk": {"before": fineness.risk(before, grouped, of.noise), "after": after},
         },
         "utility": fineness.utility(of.utility),
         "audit": attacks,
-        "masking": fineness.masking(of.people.get("masking")),
+        "masking": fineness.masking(of.people.get("masking"), of.noise),
         "maps": of.maps,
         "examples": of.examples,
         "checks": attack_figures.checks(of.checks, attacks),
@@ -118,14 +123,15 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     }
 
 
-def losses(candidate: Facts) -> Facts:
+def losses(candidate: Facts, noise: Noise | None) -> Facts:
     """The information that a candidate loses, by column and on average, in the steps in which it may be published."""
     grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
     columns, steps = {}, {}
     for name, share in candidate["information_loss"].items():
-        steps[name] = fineness.step_of_loss(grouped, candidate["apart"][name])
-        columns[name] = 0.0 if steps[name] is None else fineness.rounded(steps[name] * round(share / steps[name]))
-    mean = fineness.lost({"mean": mean_loss(columns)}, grouped)["mean"]
+        step = steps[name] = fineness.step_of_loss(grouped, candidate["apart"][name])
+        of_column = noise and noise.of("information_loss", name)
+        columns[name] = 0.0 if step is None else fineness.share_in_steps(share, step, of_column)
+    mean = fineness.lost({"mean": mean_loss(columns)}, grouped, None)["mean"]  # of what is told
     return {"columns": columns, "mean": mean, "step": fineness.step_of(grouped), "steps": steps}
 
 
@@ -136,7 +142,7 @@ def facts_of_groups(spec: ReleaseSpec, of: GroupEvidence) -> dict[str, Any]:
         "source": _source(spec, of.source),
         "rows": {
             "source": rows,
-            **_without_target(spec, SourceFacts.from_json(of.source)),
+            **_without_target(spec, SourceFacts.from_json(of.source), of.noise),
             "sampled_out": rows - SourceFacts.from_json(of.masked).rows,
             "released": of.groups["groups"],
         },
@@ -163,14 +169,14 @@ def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
     return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **table}
 
 
-def _without_target(spec: ReleaseSpec, source: SourceFacts) -> Facts:
+def _without_target(spec: ReleaseSpec, source: SourceFacts, noise: Noise | None) -> Facts:
     """The number of people left out because they have no target, coarsened, since it is counted in the source alone.
 
     If the spec leaves such people out, the entry exists even if there are none.
     """
     if spec.missing_target != "leave_out":
         return {}
-    return {"without_target": fineness.coarse(source.left_out, source.rows)}
+    return {"without_target": fineness.coarse(source.left_out, source.rows, noise and noise.of("without_target"))}
 
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,9 @@
 A figure with all its digits is a hash of the rows that it was counted from. An attacker who knows all rows but one can
 try every possible value of the last row, and keep the one that gives these digits. Figures of the released tables may
 be exact, since anybody can count them again. Other figures are of two kinds. Those that depend on random draws by the
-private key cannot be counted again, and have a few digits. Those that are counted from the source alone are rounded to
-steps that hide one person among n, most of the time. None of this is differential privacy: a figure close to the end
-of a step can still reveal a person.
+private key cannot be counted again, and have a few digits. Those that are counted from the source alone are told with
+noise, in steps that one person seldom moves a figure across (`Noise`). None of this is differential privacy, as nothing
+bounds what one person can do to a figure.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
 from anon_pipeline.privacy.uniqueness import MOST_FOR_PITMAN
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.tables import nearly_constant
 
 DIGITS = 4
@@ -36,11 +37,17 @@ OF_WHOLE_GROUPS = {"suppress_rare", "local_suppression"}
 #: Steps that group everybody anew where one person has another value.
 REGROUPING = {"microaggregate", "mdav"}
 
+#: What is told of the cost of a step to a column in which one person changes what a whole group shows.
+NOTHING_TOLD: dict[str, Any] = {"changed": None, "distance": None, "measure": None, "correlation": None}
+
 #: The measures of association that can be negative.
 SIGNED = {"pearson", "spearman"}
 
 #: For fewer people, no figure that is counted from the source alone is published.
 FEWEST = 100
+
+#: So many steps of unique people are told only where there are some, but for noise of one in three hundred.
+SURELY = 3
 
 #: One person moves a figure by at most this part of its step, where one can move it far.
 PART_OF_A_STEP = 0.1
@@ -57,42 +64,65 @@ def rounded(content: Any) -> Any:
     return float(f"{content:.{DIGITS}g}") if isinstance(content, float) and math.isfinite(content) else content
 
 
-def coarse(content: Any, people: int) -> Any:
-    """The same plain data, rounded to steps that one of n people seldom changes; None for fewer than 100 people.
+def coarse(content: Any, people: int, noise: Noise | None, signed: bool = False) -> Any:
+    """The same plain data, in steps that one of n people seldom changes; None for fewer than 100 people.
 
-    Shares and correlations, which one person changes by about 1/n, are rounded to steps of at least 1/sqrt(n). Whole
-    numbers count people and are rounded to steps of at least sqrt(n); of n people no more than n are told, since the
-    last step may end beyond them. Steps are 1, 2 or 5 times a power of ten.
+    Shares and correlations, which one person changes by about 1/n, are told in steps of at least 1/sqrt(n). Whole
+    numbers count people and are told in steps of at least sqrt(n); of n people no more than n are told, since the last
+    step may end beyond them. Steps are 1, 2 or 5 times a power of ten.
+
+    Parameters
+    ----------
+    noise : that of the figures, by their keys; None for figures that others can count again, or that are drawn
+    signed : whether shares can be negative, as correlations and differences are
     """
     if isinstance(content, dict):
-        return {key: coarse(value, people) for key, value in content.items()}
+        return {
+            key: coarse(value, people, None if noise is None else noise.of(str(key)), signed)
+            for key, value in content.items()
+        }
     if isinstance(content, list | tuple):
-        return [coarse(value, people) for value in content]
+        return [
+            coarse(value, people, None if noise is None else noise.of(str(place)), signed)
+            for place, value in enumerate(content)
+        ]
     if isinstance(content, bool) or not isinstance(content, int | float) or not math.isfinite(content):
         return content
     if people < FEWEST:
         return None
     if isinstance(content, int):
-        least = round(step_at_least(math.sqrt(people)))
-        told = least * round(content / least)
+        told = in_steps(content, round(step_at_least(math.sqrt(people))), noise)
         return min(told, people) if content <= people else told
-    return float(f"{step_of(people) * round(content / step_of(people)):.{DIGITS}g}")
+    return share_in_steps(content, step_of(people), noise, signed)
 
 
-def lost(shares: dict[str, Any], people: int) -> dict[str, Any]:
-    """Shares of the variance that are lost, rounded to the step of the people, also for few.
+def in_steps(number: int, step: int, noise: Noise | None) -> int:
+    """A number of people in whole steps, after noise."""
+    return step * max(_steps(number, step, noise), 0)
+
+
+def share_in_steps(share: float, step: float, noise: Noise | None, signed: bool = False) -> float:
+    """A share in whole steps, after noise: from 0, or from -1 if it can be negative, to 1."""
+    told = min(max(step * _steps(share, step, noise), -1.0 if signed else 0.0), 1.0)
+    return float(f"{told:.{DIGITS}g}")
+
+
+def _steps(value: float, step: float, noise: Noise | None) -> int:
+    return round(value / step) if noise is None else noise.steps(value, step)
+
+
+def lost(shares: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+    """Shares of the variance that are lost, in the step of the people, also for few.
 
     They compare what classes show with values that they hide; in all digits they would tell who knows the other values
     the last one.
     """
-    told: dict[str, Any] = {}
-    for name, share in shares.items():
-        if isinstance(share, dict):
-            told[name] = lost(share, people)
-        else:
-            unknown = share is None or not math.isfinite(share)
-            told[name] = None if unknown else rounded(step_of(people) * round(share / step_of(people)))
-    return told
+    return {
+        name: share_in_steps(share, step_of(people), None if noise is None else noise.of(name))
+        if share is not None and math.isfinite(share)
+        else None
+        for name, share in shares.items()
+    }
 
 
 def step_of_loss(people: int, apart: int) -> float | None:
@@ -115,80 +145,93 @@ def step_of(people: int) -> float:
     return step_at_least(1 / math.sqrt(max(1, people)))
 
 
-def associations(content: dict[str, Any], people: int) -> dict[str, Any]:
-    """The associations in the source and in the release, rounded to the same step so that they can be compared.
+def associations(content: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+    """The associations in the source, with noise, and in the release, in the same step so that they can be compared.
 
     A pair's step follows from the people of whom both values are known; if these are few, nothing is said of the pair.
     A measure that cannot be negative is the root of a share, which one person can move far near 0; so its square is
-    rounded.
+    told in steps.
     """
     pairs = []
     for pair in content["pairs"]:
-        counting = pair["people"]
-        signed = pair["measure"] in SIGNED
+        counting, signed = pair["people"], pair["measure"] in SIGNED
+        of_pair = None if noise is None else noise.of("associations", *pair["columns"])
         told = {
-            when: None if pair[when] is None or counting < FEWEST else _coarse_strength(pair[when], signed, counting)
-            for when in ("before", "after")
+            when: None if pair[when] is None or counting < FEWEST else _strength(pair[when], signed, counting, of_when)
+            for when, of_when in (("before", of_pair), ("after", None))  # who has the release can count it again
         }
         pairs.append({name: value for name, value in pair.items() if name != "people"} | told)
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
 
 
-def _coarse_strength(value: float, signed: bool, people: int) -> float:
-    return float(coarse(value, people)) if signed else float(f"{math.sqrt(coarse(value**2, people)):.{DIGITS}g}")
+def _strength(value: float, signed: bool, people: int, noise: Noise | None) -> float:
+    if signed:
+        return float(coarse(value, people, noise, signed))
+    return float(f"{math.sqrt(coarse(value**2, people, noise)):.{DIGITS}g}")
 
 
-def risk(before: dict[str, Any], people: int) -> dict[str, Any] | None:
+def risk(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any] | None:
     """The re-identification risk of the source, coarsened; None for few people.
 
-    One person decides the largest risk, so it is what the coarse number of unique people says: 1 if there are any, else
-    unknown. A class that grows by one person takes all its people into another range of sizes, and so their number is
-    told in larger steps. Estimates of the population's uniques follow the number of unique people as well, and say the
-    share of the population in steps; whether an estimator converged, and on what, can depend on one person.
+    One person decides the largest risk, so it is what the told number of unique people says: 1 if there must be any,
+    else unknown. A class that grows by one person takes all its people into another range of sizes, and so their number
+    is told in larger steps. Estimates of the population's uniques follow the number of unique people as well, and say
+    the share of the population in steps; whether an estimator converged, and on what, can depend on one person.
     """
     if people < FEWEST:
         return None
-    coarsened: dict[str, Any] = coarse(
-        {name: figure for name, figure in before.items() if name != ESTIMATES}, people
-    ) | {"records": people}
-    coarsened |= _by_class_size(before, people)
-    some_are_unique = bool(coarsened.get("unique_records"))
+    noise = None if noise is None else noise.of("risk")
+    plain = {name: figure for name, figure in before.items() if name not in (ESTIMATES, "records", "marketer")}
+    coarsened: dict[str, Any] = (
+        coarse(plain, people, noise) | {"records": people} | _by_class_size(before, people, noise)
+    )
+    if "marketer" in before:  # without a population it is the prosecutor's mean
+        coarsened["marketer"] = coarse(before["marketer"], people, noise and noise.of("prosecutor", "mean"))
+    some_are_unique = (coarsened.get("unique_records") or 0) >= SURELY * step_at_least(math.sqrt(people))
     for of in ("prosecutor", "journalist"):
         if coarsened.get(of):
             coarsened[of] |= {"max": 1.0 if some_are_unique and of == "prosecutor" else None}
     if "share_above" in before.get("prosecutor", {}):
-        coarsened["prosecutor"] |= {"share_above": _share_above(before["prosecutor"]["share_above"], people)}
+        above = _share_above(before["prosecutor"]["share_above"], people, noise)
+        coarsened["prosecutor"] |= {"share_above": above}
     if ESTIMATES in before:
         estimates = before[ESTIMATES] if some_are_unique else {}
-        coarsened[ESTIMATES] = {name: _estimate(estimate, people) for name, estimate in estimates.items()}
+        coarsened[ESTIMATES] = {
+            name: _estimate(estimate, people, noise and noise.of(ESTIMATES, name))
+            for name, estimate in estimates.items()
+        }
     return coarsened
 
 
-def moved_together(number: int, people: int, moved: int) -> int | None:
+def moved_together(number: int, people: int, moved: int, noise: Noise | None) -> int | None:
     """A number of people in steps, of whom one person can move so many; None where no step would hide them."""
     step = round(step_at_least(max(math.sqrt(people), moved / PART_OF_A_STEP)))
-    return None if max(step, FEWEST) > people else min(step * round(number / step), people)
+    return None if max(step, FEWEST) > people else min(in_steps(number, step, noise), people)
 
 
-def _by_class_size(before: dict[str, Any], people: int) -> dict[str, Any]:
+def _by_class_size(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
     """People by the size of their class; the largest class of each range can be moved by one person."""
     if "records_by_class_size" not in before:
         return {}
+    told = {}
     largest = [*(following - 1 for following in BUCKETS[1:]), BUCKETS[-1]]
-    of_sizes = zip(before["records_by_class_size"].items(), largest, strict=True)
-    return {"records_by_class_size": {sizes: moved_together(of, people, most) for (sizes, of), most in of_sizes}}
+    for (sizes, of), most in zip(before["records_by_class_size"].items(), largest, strict=True):
+        name = "unique_records" if most == 1 else sizes  # the same figure has the same noise
+        told[sizes] = moved_together(of, people, most, noise and noise.of(name))
+    return {"records_by_class_size": told}
 
 
-def _share_above(shares: dict[str, float], people: int) -> dict[str, float | None]:
+def _share_above(shares: dict[str, float], people: int, noise: Noise | None) -> dict[str, float | None]:
     """The shares of people whose risk is above a threshold, and so whose class is smaller than one over it."""
     told: dict[str, float | None] = {}
     for threshold, share in shares.items():
         step = step_at_least(max(1 / math.sqrt(people), 1 / float(threshold) / people / PART_OF_A_STEP))
-        told[threshold] = None if step > 1 else rounded(min(step * round(share / step), 1.0))
+        of_threshold = noise and noise.of("share_above", threshold)
+        told[threshold] = None if step > 1 else share_in_steps(share, step, of_threshold)
     return told
 
 
-def _estimate(estimate: dict[str, Any], people: int) -> dict[str, Any]:
+def _estimate(estimate: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
     """An estimate of the population's uniques, of which the share is rounded to the step of the people.
 
     Pitman's is not told, and neither is that of the rule that takes it for small samples: where few people share
@@ -197,7 +240,7 @@ def _estimate(estimate: dict[str, Any], people: int) -> dict[str, Any]:
     of_pitman = estimate["model"] == "pitman" or (
         estimate["model"] == "dankar" and estimate["sampling_fraction"] <= MOST_FOR_PITMAN
     )
-    share = None if of_pitman else coarse(estimate["share"], people)
+    share = None if of_pitman else coarse(estimate["share"], people, noise)
     uniques = None if share is None else _two_digits(share * estimate["population"])
     named = {what: estimate[what] for what in ("model", "sampling_fraction", "population")}
     return named | {"uniques": uniques, "share": share}
@@ -250,8 +293,9 @@ def utility(content: dict[str, Any]) -> dict[str, Any]:
 def _difference_of(group: dict[str, Any], rows: int) -> dict[str, Any]:
     """A group of people, by how much more often or seldom they are predicted rightly, and the step of that."""
     people = group["people"]
-    difference = {"mean": coarse(group["metrics"]["accuracy"]["difference"]["mean"], people)}
-    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows)}
+    change = group["metrics"]["accuracy"]["difference"]["mean"]
+    difference = {"mean": coarse(change, people, None, signed=True)}  # of folds and models that are drawn
+    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows, None)}
     return named | {"step": step_of(people), "metrics": {"accuracy": {"difference": difference}}}
 
 
@@ -269,9 +313,9 @@ def _calibration(measured: dict[str, Any], rows: int, task: str) -> dict[str, An
     fewest = min(min(of["people"]) for of in groups.values())
     curves = {
         when: {
-            "people": coarse(of["people"], rows),
+            "people": coarse(of["people"], rows, None),
             "predicted": rounded(of["predicted"]),
-            "observed": coarse(of["observed"], fewest),
+            "observed": coarse(of["observed"], fewest, None),
         }
         for when, of in groups.items()
     }
@@ -297,16 +341,22 @@ def _together(first: tuple[int, float, float], second: tuple[int, float, float])
     return people, predicted, observed
 
 
-def masking(reports: list[dict[str, Any]] | None) -> list[dict[str, Any]] | None:
+def masking(reports: list[dict[str, Any]] | None, noise: Noise | None) -> list[dict[str, Any]] | None:
     """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
     if reports is None:
         return None
     told, of_groups = [], set[str]()  # the columns in which one person has changed what whole groups show
-    for report in reports:
+    for place, report in enumerate(reports):
+        of_step = noise and noise.of("masking", str(place))
         if report["technique"] in OF_WHOLE_GROUPS:
             of_groups |= set(report["columns"])
-        costs = {name: _cost(cost, report["technique"], name in of_groups) for name, cost in report["costs"].items()}
-        told.append({**stated(report), "costs": costs, "linkage": _linkage(report["linkage"])})
+        costs = {
+            name: NOTHING_TOLD | {"measure": cost["measure"]}
+            if name in of_groups
+            else _cost(cost, report["technique"], of_step and of_step.of("costs", name))
+            for name, cost in report["costs"].items()
+        }
+        told.append({**stated(report), "costs": costs, "linkage": _linkage(report["linkage"], of_step)})
     return told
 
 
@@ -324,22 +374,20 @@ def stated(report: dict[str, Any]) -> dict[str, Any]:
     return published | {"guarantee": "none", "notes": []} if report["technique"] == "mdav" else published
 
 
-def _cost(cost: dict[str, Any], technique: str, of_groups: bool) -> dict[str, Any]:
+def _cost(cost: dict[str, Any], technique: str, noise: Noise | None) -> dict[str, Any]:
     """The cost of a step to a column, each figure in the step that goes with the people it was measured on.
 
-    Nothing is told where one person changes what a whole group shows (`of_groups`), and not how many cells changed
-    where groups follow from everybody: it is by chance who has the mean or the median of a group.
+    How many cells changed is not told where groups follow from everybody: it is by chance who has the mean or the
+    median of a group.
     """
-    told: dict[str, Any] = {"changed": None, "distance": None, "measure": cost["measure"], "correlation": None}
-    if of_groups:
-        return told
+    told: dict[str, Any] = NOTHING_TOLD | {"measure": cost["measure"]}
     if technique not in REGROUPING:
-        told["changed"] = coarse(cost["changed"], cost["people"])
-    told["distance"] = coarse(cost["distance"], cost["known"])
+        told["changed"] = coarse(cost["changed"], cost["people"], noise and noise.of("changed"))
+    told["distance"] = coarse(cost["distance"], cost["known"], noise and noise.of("distance"))
     correlation = cost["correlation"]
     if correlation is not None and correlation["people"] >= FEWEST:
         before, after = (
-            _coarse_strength(correlation[when], correlation["signed"], correlation["people"])
+            _strength(correlation[when], correlation["signed"], correlation["people"], noise and noise.of(when))
             for when in ("before", "after")
         )
         told["correlation"] = rounded(abs(before - after))
@@ -350,8 +398,11 @@ def _two_digits(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.2g}")
 
 
-def _linkage(linkage: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if linkage is None else {**linkage, "rate": coarse(float(linkage["rate"]), linkage["rows"])}
+def _linkage(linkage: dict[str, Any] | None, noise: Noise | None) -> dict[str, Any] | None:
+    if linkage is None:
+        return None
+    rate = coarse(float(linkage["rate"]), linkage["rows"], noise and noise.of("linkage"))
+    return {**linkage, "rate": rate}
 
 
 def _step_below(most: float) -> float:

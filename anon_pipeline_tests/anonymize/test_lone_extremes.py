@@ -30,7 +30,7 @@ def released(income: float, seed: int) -> tuple[dict[str, float], IntArray]:
     cells, _ = count_cells(tuple(domain for domain, _ in learned), codes, np.zeros((N, 1)))
     alike = equivalence_classes(recoded_table(tree.summaries_, "value"))
     told = loss_as_told(cells, tree.partition_.apply(cells.codes), tree.information_loss_, alike)
-    return lost({"columns": told}, N)["columns"], tree.apply(frame)
+    return lost(told, N, None), tree.apply(frame)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])

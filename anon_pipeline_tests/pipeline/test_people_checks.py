@@ -27,6 +27,7 @@ from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run
+from anon_pipeline.release.facts import losses
 from anon_pipeline.spec import AcrossReleases, ColumnType, ReleaseSpec, Role
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
@@ -151,7 +152,8 @@ class Candidate:
             (self.scratch / "ranges.parquet").write_bytes((self.stage.folder / "ranges.parquet").read_bytes())
         stage = Stage(self.scratch, "", self.stage.facts | (facts or {}))
         spec = spec or self.spec
-        answers = ask(candidate_questions(spec, DuckDBEngine(self.scratch), self.facts, self.people, stage))
+        run = replace(self.run, spec=spec, engine=DuckDBEngine(self.scratch))
+        answers = ask(candidate_questions(run, self.facts, self.people, stage))
         assert {answer.name for answer in answers} == set(candidate_checks(spec))
         return failing(answers)
 
@@ -284,16 +286,28 @@ def test_a_candidate_that_lost_nearly_everything_asks_first(stored: Candidate, l
     assert stored.judged(as_it_is, {"information_loss": {"age": 1.0, "city": 0.0}}) == set()
 
 
-def test_how_much_was_lost_is_told_in_percent(stored: Candidate) -> None:
-    candidate = Stage(
-        stored.stage.folder, "", stored.stage.facts | {"information_loss": {"age": 0.25, "city": 0.30002}}
-    )
-    questions = candidate_questions(stored.spec, stored.run.engine, stored.facts, stored.people, candidate)
+def loss_of(stored: Candidate, age: float, city: float) -> tuple[Stage, Answer]:
+    """A candidate that has lost so much, and the answer of the check."""
+    facts = stored.stage.facts | {"information_loss": {"age": age, "city": city}}
+    candidate = Stage(stored.stage.folder, "", facts)
+    questions = candidate_questions(stored.run, stored.facts, stored.people, candidate)
     (answer,) = ask([question for question in questions if question.name == "loses_within_the_limit"])
-    assert (answer.measured, answer.sentence) == (
-        0.3,
-        "at most 95 % of the quasi-identifiers' variance is lost; measured 30 %",
-    )
+    return candidate, answer
+
+
+def test_how_much_was_lost_is_told_in_percent_and_as_in_the_manifest(stored: Candidate) -> None:
+    candidate, answer = loss_of(stored, 0.25, 0.30002)
+    told = losses(candidate.facts, stored.run.noise)["mean"]
+    assert answer.measured == told and 0.1 < told < 0.5
+    assert answer.sentence == f"at most 95 % of the quasi-identifiers' variance is lost; measured {100 * told:.4g} %"
+
+
+@pytest.mark.parametrize("age", [0.93, 0.94, 0.95, 0.951, 0.96, 0.97])
+def test_noise_never_says_of_a_loss_that_is_allowed_that_it_is_not(stored: Candidate, age: float) -> None:
+    for city in (age - 0.01, age, age + 0.01):
+        _, answer = loss_of(stored, age, city)
+        assert isinstance(answer.measured, float) and answer.passed == (age + city <= 2 * 0.95)
+        assert answer.measured <= 0.95 if answer.passed else answer.measured >= 0.95
 
 
 @pytest.mark.parametrize("column", ["age", "city", "sex", "born"])

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.home import Home
+from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.sequential_publication import NEWEST, published_intersection
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import fineness, ledger
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.guarantees import ABSENT, intersection
@@ -97,7 +99,9 @@ def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
     stages = Stages(three_months.home, ReleaseSpec.load(three_months.dataset))
     newcomers = stages.load("followed_people").facts["newcomers"]
     rows = third["rows"]
-    assert newcomers > 0 and entry["newcomers"] == fineness.coarse(newcomers, rows["source"]) and entry["kept"] is True
+    noise = Noise(private_key(ReleaseSpec.load(three_months.dataset), three_months.home), "people")
+    told = fineness.coarse(newcomers, rows["source"], noise.of("across_releases", "newcomers"))
+    assert newcomers > 0 and entry["newcomers"] == told and entry["kept"] is True
     assert rows["released"] + rows["suppressed"] + rows["waiting"] == rows["source"] == 600
     check = next(one for one in third["checks"] if one["name"] == "across_releases")
     assert check["passed"] is True and check["measured"] == entry["measured"]["fewest"]
@@ -117,10 +121,10 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     same, other = (intersection([was], new, k=5) for new in (stayed, changed))
     assert np.bincount(stayed[stayed >= 0]).tolist() == np.bincount(changed[changed >= 0]).tolist()
     assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
-    first, second = (published_intersection(one, 210, k=5) for one in (same, other))
+    first, second = (published_intersection(one, 210, 5, None) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
     assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
-    few = published_intersection(other, 99, k=5)
+    few = published_intersection(other, 99, 5, None)
     assert few["left"] is None and few["left_below"] is None
 
 
@@ -138,7 +142,7 @@ def test_how_many_leavers_stand_out_does_not_tell_whether_one_more_left() -> Non
         more[9] = ABSENT
         of_nine, of_ten = (intersection([was], one, k=10) for one in (now, more))
         assert of_nine.left_below - of_ten.left_below == 9
-        one, other = (published_intersection(overlap, 400, k=10)["left_below"] for overlap in (of_nine, of_ten))
+        one, other = (published_intersection(overlap, 400, 10, None)["left_below"] for overlap in (of_nine, of_ten))
         told.append(one != other)
     assert np.mean(told) < 0.3  # in steps of about sqrt(400) 46 % were
 

@@ -80,7 +80,7 @@ def test_of_quasi_identifiers_nobody_weighs_much_and_few_are_counted() -> None:
     of_dose = pair(found(frame, []), "age", "dose")
     assert of_dose["people"] == 3
     for when in ("before", "after"):
-        assert fineness.associations({"pairs": [of_dose]}, 10_000)["pairs"][0][when] is None
+        assert fineness.associations({"pairs": [of_dose]}, 10_000, None)["pairs"][0][when] is None
     rich = frame.assign(pay=frame["pay"].where(frame.index != 5, 10**9))
     plain, moved = (pair(found(table, []), "age", "pay")["before"] for table in (frame, rich))
     assert abs(plain - moved) < 20 / len(frame)
@@ -241,7 +241,7 @@ def test_the_only_one_with_a_number_does_not_make_an_association(other: str) -> 
     told = []
     for alike in (0, 1, 2):
         content = found(frame.assign(pay=np.where(np.arange(1_000) < alike, 1, 0)), ["pay"])
-        told.append(pair(fineness.associations(content, 1_000), other, "pay"))
+        told.append(pair(fineness.associations(content, 1_000, None), other, "pay"))
     assert told[0] == told[1] == told[2]
     many = found(frame.assign(pay=np.where(np.arange(1_000) < 10, 1, 0)), ["pay"])
     assert pair(many, other, "pay")["before"] is not None

@@ -26,7 +26,7 @@ def told(columns: Columns, *steps: dict[str, Any]) -> list[dict[str, Any]]:
         [read_step(step) for step in of_table],
         Resources("people", KEY),
     )
-    return fineness.masking([asdict(report) for report in reports]) or []
+    return fineness.masking([asdict(report) for report in reports], None) or []
 
 
 RARE, LOCAL = {"technique": "suppress_rare"}, {"technique": "local_suppression", "columns": ["town", "sex"]}

@@ -390,6 +390,6 @@ def test_what_the_tree_loses_does_not_tell_the_only_one_of_a_town() -> None:
             releases = Releases(10)
             releases.release(people, 400)
             again = releases.release(people, 400)
-            told.append(fineness.lost({"lost": again.lost, "otherwise": again.lost_otherwise}, 400))
+            told.append(fineness.lost({"lost": again.lost, "otherwise": again.lost_otherwise}, 400, None))
         apart += told[0] != told[1]
     assert apart <= 1

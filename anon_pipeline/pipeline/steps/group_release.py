@@ -42,7 +42,7 @@ def release(
     groups = _groups(run, masked_data, aggregated_table)
     last_step = aggregated_table.facts["report"]
     facts = facts_of_groups(
-        spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids))
+        spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids), run.noise)
     )
     published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
     columns = engine.columns(published.folder / DATA)

@@ -80,6 +80,7 @@ def release(
         maps=released_maps(spec, data),
         checks=checks,
         runs=dict(run.ids),
+        noise=run.noise,
     )
     facts = facts_of_people(spec, evidence)
     keep = _remember(run, anonymizer_tree, anonymized_table)

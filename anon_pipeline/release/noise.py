@@ -1,0 +1,55 @@
+"""The noise of published figures that are counted from the source.
+
+A figure that is only rounded tells for certain which values cannot be: those with which it would be rounded otherwise.
+Where the figure lies near the end of a step this is nearly every value, and of many figures some always do. With noise
+every value remains possible, and one is hardly likelier than another.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+
+from anon_pipeline.keys import Key
+
+#: The scale of the noise, in steps. One person moves most figures by a small part of a step.
+SCALE = 0.5
+#: So many digits of a step count as the same figure, since processors differ in the last digits of a sum.
+DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Laplace noise (C. Dwork et al., TCC 2006), drawn under the private key, before a figure is rounded to its step.
+
+    The draw follows from the name of the figure and from its exact value. So the same figure has the same noise however
+    often it is published, and a figure that is another has noise that nobody without the key can tell from new noise.
+
+    Attributes
+    ----------
+    key, dataset : the private key of the dataset, and its name
+    figure : the name of the figure, or of the group of figures
+    scale : in steps
+    """
+
+    key: Key
+    dataset: str
+    figure: tuple[str, ...] = ()
+    scale: float = SCALE
+
+    def of(self, *names: str) -> Noise:
+        """The noise of a figure, or of a group of figures, of this group."""
+        return replace(self, figure=(*self.figure, *names))
+
+    def steps(self, value: float, step: float) -> int:
+        """A figure with noise, as a number of steps."""
+        exact = round(value / step, DIGITS)
+        return round(exact + self.scale * self._drawn(exact, step))
+
+    def _drawn(self, exact: float, step: float) -> float:
+        """A draw of the Laplace distribution of scale 1."""
+        named = json.dumps([self.dataset, *self.figure, f"{step:g}", f"{exact + 0.0:.{DIGITS}f}"])
+        drawn = int.from_bytes(self.key.derived("figures", named, 16), "big")
+        size = -math.log(((drawn >> 64) + 1) / 2**64)
+        return size if drawn & 1 else -size

@@ -1,0 +1,192 @@
+"""Figures of the source are told with noise, so that no value of a person is ruled out by one that is published."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from anon_pipeline import AnonymizerTree
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.classes import information_loss
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release import fineness
+from anon_pipeline.release.associations import associations
+from anon_pipeline.release.facts import losses, risk_of
+from anon_pipeline.release.noise import SCALE, Noise
+from anon_pipeline.tables import Cells
+
+KEY = Key(bytes(range(32)))
+
+
+def keys(number: int) -> list[Key]:
+    return [Key(place.to_bytes(32, "big")) for place in range(number)]
+
+
+def test_noise_has_the_laplace_distribution() -> None:
+    drawn = [Noise(KEY, "people", ("risk",))._drawn(float(place), 0.05) for place in range(4000)]
+    assert stats.kstest(drawn, stats.laplace.cdf).pvalue > 1e-3
+    told = [Noise(key, "people").steps(0.5, 0.05) - 10 for key in keys(4000)]
+    assert np.mean(np.abs(told) <= 1) == pytest.approx(1 - math.exp(-1.5 / SCALE), abs=0.02)
+    assert np.mean(told) == pytest.approx(0, abs=0.05)
+
+
+@given(st.floats(-1, 1), st.sampled_from([0.005, 0.02, 0.1]))
+def test_the_same_figure_always_has_the_same_noise_and_any_other_has_other_noise(value: float, step: float) -> None:
+    """Else the mean of many releases would be the figure, or the difference of two releases that of two figures."""
+    noise = Noise(KEY, "people").of("information_loss", "age")
+    last_digits = value * (1 + 1e-15)  # as another processor adds them up
+    assert noise.steps(value, step) == noise.steps(last_digits, step) == replace(noise).steps(value, step)
+    exact = value / step
+    others = [
+        replace(noise, key=Key(bytes(32)))._drawn(exact, step),
+        replace(noise, dataset="others")._drawn(exact, step),
+        Noise(KEY, "people").of("information_loss", "city")._drawn(exact, step),
+        noise._drawn(exact + 0.001, step),
+        noise._drawn(exact, step / 10),
+    ]
+    assert len({noise._drawn(exact, step), *others}) == 6
+
+
+def test_names_of_figures_are_not_joined() -> None:
+    """A column called as two others together would else share their noise."""
+    whole = Noise(KEY, "people")
+    drawn = {whole.of(*names)._drawn(1.0, 1.0) for names in (("a", "b"), ("ab",), ("a, b",), ('a", "b',), ("a",))}
+    assert len(drawn) == 5
+
+
+def test_what_is_told_with_noise_is_still_a_share_a_number_or_a_correlation() -> None:
+    for key in keys(300):
+        noise = Noise(key, "people")
+        assert 0 <= fineness.coarse(0.01, 100, noise) <= 1 and 0 <= fineness.coarse(0.99, 100, noise) <= 1
+        assert -1 <= fineness.coarse(-0.99, 100, noise, signed=True) <= 1
+        assert 0 <= fineness.coarse(3, 100, noise) <= 100 and 0 <= fineness.coarse(98, 100, noise) <= 100
+        number = fineness.moved_together(95, 400, 10, noise)
+        assert number is not None and 0 <= number <= 400
+
+
+def test_the_same_number_of_people_has_the_same_noise_wherever_it_is_told() -> None:
+    sizes = np.r_[np.ones(176, dtype=np.int64), np.full(112, 2)]
+    numbers = set()
+    for key in keys(40):
+        told = fineness.risk(risk_of(ClassStatistics(sizes=sizes), None), 400, Noise(key, "people"))
+        assert told is not None and told["marketer"] == told["prosecutor"]["mean"]
+        assert told["unique_records"] == told["records_by_class_size"]["1"]
+        numbers.add(told["unique_records"])
+    assert len(numbers) > 2
+
+
+def test_noise_does_not_make_people_unique() -> None:
+    """The largest risk of a source is 1 if somebody is unique; noise may not say so where nobody is."""
+    nobody = risk_of(ClassStatistics(sizes=np.full(40, 10)), None)
+    somebody = risk_of(ClassStatistics(sizes=np.ones(400, dtype=np.int64)), None)
+    told = {
+        name: [fineness.risk(before, 400, Noise(key, "people")) for key in keys(500)]
+        for name, before in (("nobody", nobody), ("somebody", somebody))
+    }
+    says_so = {name: np.mean([one["prosecutor"]["max"] == 1.0 for one in of if one]) for name, of in told.items()}
+    assert says_so["nobody"] < 0.01 and says_so["somebody"] == 1
+
+
+# The attacker knows all values but one, the code, and the classes
+
+
+NAMES = ("age", "town", "job", "hours", "kind")
+PEOPLE = 400
+
+
+def population(seed: int) -> pd.DataFrame:
+    random = np.random.default_rng(seed)
+    age, kind = random.integers(18, 80, PEOPLE), random.choice(list("abcdefg"), PEOPLE)
+    return pd.DataFrame(
+        {
+            "age": age,
+            "town": np.where(random.random(PEOPLE) < 0.3, kind, random.choice(list("pqrst"), PEOPLE)),
+            "job": random.choice([f"job {place}" for place in range(9)], PEOPLE),
+            "hours": np.clip(random.normal(25 + age / 4, 12, PEOPLE).round(), 1, 80),
+            "kind": kind,
+        }
+    )
+
+
+class Told:
+    """All figures of a source and its classes, beside the values that the classes hide."""
+
+    def __init__(self, frame: pd.DataFrame) -> None:
+        learned = [encoding.learn_domain(name, frame[name]) for name in NAMES]
+        self.domains = tuple(domain for domain, _ in learned)
+        self.codes = np.stack([code for _, code in learned], axis=1)
+        cells, cell = encoding.count_cells(self.domains, self.codes, np.zeros((len(frame), 1)))
+        self.tree = AnonymizerTree(k=10).fit_cells(cells)
+        self.class_ = self.tree.partition_.apply(cells.codes)[cell]
+
+    def figures(self, codes: IntArray, noise: Noise | None) -> dict[str, object]:
+        cells = Cells(self.domains, codes.astype(np.int32), np.ones(len(codes), np.int64), np.zeros((len(codes), 1)))
+        summaries, sizes = self.tree.summaries_, self.tree.sizes_
+        apart = {
+            domain.name: len(codes) - int(np.bincount(codes[:, column]).max())
+            for column, domain in enumerate(self.domains)
+        }
+        lost = information_loss(cells, self.class_, len(sizes))
+        candidate = {"released": len(codes), "suppressed": 0, "waiting": 0, "information_loss": lost, "apart": apart}
+        alike = ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1])
+        pairs = associations(cells, self.class_, summaries, sizes, {})
+        told = {
+            "loss": losses(candidate, noise),
+            "risk": fineness.risk(risk_of(alike, None), len(codes), noise),
+            "ties": fineness.associations(pairs, len(codes), noise)["pairs"],
+        }
+        return dict(flat(told))
+
+    def others(self, person: int, column: int) -> list[int]:
+        """The values that the person may have instead, as far as the class says."""
+        here = self.codes[self.class_ == self.class_[person], column]
+        if self.domains[column].ordered:
+            everybody = np.unique(self.codes[:, column])
+            here = everybody[(everybody >= here.min()) & (everybody <= here.max())]
+        return [int(code) for code in np.unique(here) if code != self.codes[person, column]]
+
+
+def flat(content: object, name: str = "") -> list[tuple[str, object]]:
+    if isinstance(content, dict | list):
+        parts = content.items() if isinstance(content, dict) else enumerate(content)
+        return [pair for key, part in parts for pair in flat(part, f"{name}.{key}")]
+    return [(name, content)]
+
+
+def ruled_out(told: Told, tries: int, draws: list[Noise | None]) -> float:
+    """The share of values that are not the true one and with which the published figures cannot be, or hardly ever.
+
+    Without noise a value is ruled out where it gives other figures. With noise the attacker, who has no key, draws
+    the figures of either value again and again; a value is ruled out if nearly all of what the true one makes of some
+    figure is never made by it.
+    """
+    random, out = np.random.default_rng(0), []
+    while len(out) < tries:
+        person, column = int(random.integers(PEOPLE)), int(random.integers(len(NAMES)))
+        others = told.others(person, column)
+        if not others:
+            continue
+        changed = told.codes.copy()
+        changed[person, column] = random.choice(others)
+        true, other = ([told.figures(codes, noise) for noise in draws] for codes in (told.codes, changed))
+        out.append(
+            any(sum(one[name] not in {of[name] for of in other} for one in true) > 0.5 * len(draws) for name in true[0])
+        )
+    return float(np.mean(out))
+
+
+@pytest.mark.slow
+def test_no_value_is_ruled_out_by_the_figures_of_the_source() -> None:
+    """Rounded alone, the figures of 400 people rule out a seventh of all values, and more."""
+    told = Told(population(1))
+    assert ruled_out(told, 60, [None]) > 0.1
+    assert ruled_out(told, 12, [Noise(key, "people") for key in keys(40)]) == 0
