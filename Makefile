@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
+.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-figures bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -92,6 +92,9 @@ bench-nine: .venv/runtime ## Adult with nine quasi-identifiers, beside the figur
 
 bench-minimality: .venv/runtime ## What running the anonymizer again tells of the people of small tables
 	$(BIN)/python -m benchmarks.minimality
+
+bench-figures: .venv/runtime ## What the figures of a source tell of one person to who knows all others
+	$(BIN)/python -m benchmarks.source_figures
 
 bench-replayed: .venv/runtime ## What running the anonymizer again tells of Adult's people, and what hiding it costs
 	$(BIN)/python -m benchmarks.replayed

@@ -26,6 +26,7 @@ SMALL = {
     "enforcement": ("--people", "1500"),
     "large": ("--rows", "3000", "--spread", "1"),
     "masking": ("--rows", "3000"),
+    "source_figures": ("--people", "200", "--tries", "3"),
 }
 OURS = [tool for tool in TOOLS if tool.environment is None]
 

@@ -112,6 +112,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "information_loss": losses(candidate, of.noise),
             "sensitive": describe(of.classes),
             "risk": {"before": fineness.risk(before, grouped, of.noise), "after": after},
+            "noise": None if of.noise is None else of.noise.scale,
         },
         "utility": fineness.utility(of.utility),
         "audit": attacks,

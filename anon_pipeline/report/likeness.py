@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from anon_pipeline.report.charts import count, known, minus
-from anon_pipeline.report.wording import listed, part
+from anon_pipeline.report.wording import blurred, listed, part
 
 MEASURES = {
     "pearson": "correlation",
@@ -31,15 +31,15 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
     whole = (
         f"0 is no tie between two columns, 1 means that one settles the other. Of {count(len(pairs))} pairs the "
         f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
-        f"{_steps(part(measured, 'associations').get('step'))}."
+        f"{_steps(part(measured, 'associations').get('step'), blurred(measured))}."
     )
     return [whole, *(_change_in_words(pair) for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE)]
 
 
-def _steps(step: Any) -> str:
+def _steps(step: Any, how: str) -> str:
     if not known(step):
         return ""
-    return f", rounded so that a single person seldom shows: correlations to steps of {step:g}, other ties by squares"
+    return f", {how} so that a single person seldom shows: correlations to steps of {step:g}, other ties by squares"
 
 
 def strength(value: Any) -> str:

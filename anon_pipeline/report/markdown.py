@@ -99,8 +99,8 @@ def _risk(page: Page) -> list[str]:
     if not page.risks:
         return []
     rows = [[_termed(risk.name, risk.term), text(risk.before), text(risk.after)] for risk in page.risks]
-    rounded = "Figures of before are counted in the source, so they are rounded: a single person seldom shows in them."
-    said = " ".join(filter(None, [rounded, page.coarsened]))
+    of_source = f"Figures of before are counted in the source, so they are {page.blurred}: a single person seldom shows"
+    said = " ".join(filter(None, [f"{of_source} in them.", page.coarsened]))
     return ["## Risk of being found", text(said), table(["Risk", "Before", "After"], rows, 1)]
 
 

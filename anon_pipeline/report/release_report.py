@@ -35,7 +35,7 @@ from anon_pipeline.report.risk import Risk, Sensitive
 from anon_pipeline.report.templates import template
 from anon_pipeline.report.utility import Group, Score
 from anon_pipeline.report.verdict import Check, Figure, Promise
-from anon_pipeline.report.wording import in_order, part, plain_name, times, words
+from anon_pipeline.report.wording import blurred, in_order, part, plain_name, times, words
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,7 @@ class Page:
     previous: str
     changes: Changes | None
     of_groups: bool = False  # a table of groups, not of people
+    blurred: str = "rounded"  # what was done to figures of the source
     coarsened: str = ""  # what "before" is counted in, if columns were coarsened before people were counted
 
 
@@ -176,6 +177,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> Page:
         lineage=[(name, ", ".join(of)) for name, of in part(content, "lineage").items() if list(of) != [name]],
         previous=words(content.get("previous")),
         changes=changes_report.in_words(content),
+        blurred=blurred(measured),
         coarsened=risk_report.COARSENED if content.get("coarsened") else "",
     )
     return replace(page, **group_report.changes(content)) if of_groups else page

@@ -186,7 +186,7 @@ def ruled_out(told: Told, tries: int, draws: list[Noise | None]) -> float:
 
 @pytest.mark.slow
 def test_no_value_is_ruled_out_by_the_figures_of_the_source() -> None:
-    """Rounded alone, the figures of 400 people rule out a seventh of all values, and more."""
+    """Rounded alone, the figures of 400 people rule out more than a tenth of the values."""
     told = Told(population(1))
     assert ruled_out(told, 60, [None]) > 0.1
     assert ruled_out(told, 12, [Noise(key, "people") for key in keys(40)]) == 0

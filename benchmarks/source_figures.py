@@ -1,0 +1,140 @@
+"""How much the published figures of a source say of one person, to whom all others are known.
+
+    python -m benchmarks.source_figures [--people 400 1000 5000] [--tries 100]
+
+People of Adult are grouped. An attacker knows the classes, and every value of everybody but one quasi-identifier of one
+person. They try the values that the person's class leaves open: a value is ruled out if the figures would be others
+with it. "Rounded" are figures that are rounded to their steps alone; the others have noise before, under keys that the
+attacker has not. Of these it is shown how much likelier the true value becomes than another one: the ratio of the
+likelihoods of all figures together, before they are rounded, which can only hide more.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from anon_pipeline import AnonymizerTree
+from anon_pipeline.anonymize import encoding
+from anon_pipeline.anonymize.classes import information_loss
+from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.keys import Key
+from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.release import fineness
+from anon_pipeline.release.associations import associations
+from anon_pipeline.release.facts import losses, risk_of
+from anon_pipeline.release.noise import SCALE, Noise
+from anon_pipeline.tables import Cells
+from benchmarks.large import ADULT
+from benchmarks.machine import processor
+
+QUASI_IDENTIFIERS = (
+    "age", "workclass", "education", "marital_status", "occupation", "relationship", "race", "sex", "hours_per_week",
+)  # fmt: skip
+K = 10
+#: The attacker takes a value as found out if it is so many times as likely as another.
+ODDS = 20
+#: Draws of the noise for each value that is tried.
+DRAWS = 200
+
+
+@dataclass(frozen=True)
+class Recording(Noise):
+    """No noise; keeps each figure, in steps, by its name."""
+
+    kept: dict[tuple[str, ...], float] | None = None
+
+    def steps(self, value: float, step: float) -> int:
+        if self.kept is not None:
+            self.kept[self.figure] = value / step
+        return round(value / step)
+
+
+class Source:
+    """Some people of Adult, their classes, and the figures of a source that has other values in these classes."""
+
+    def __init__(self, people: int) -> None:
+        frame = pd.read_parquet(ADULT).sample(people, random_state=0).reset_index(drop=True)
+        learned = [encoding.learn_domain(name, frame[name]) for name in QUASI_IDENTIFIERS]
+        self.domains = tuple(domain for domain, _ in learned)
+        self.codes = np.stack([code for _, code in learned], axis=1)
+        cells, cell = encoding.count_cells(self.domains, self.codes, np.zeros((people, 1)))
+        self.tree = AnonymizerTree(k=K).fit_cells(cells)
+        self.class_ = self.tree.partition_.apply(cells.codes)[cell]
+
+    def figures(self, codes: IntArray, noise: Noise | None) -> Any:
+        people = len(codes)
+        cells = Cells(self.domains, codes.astype(np.int32), np.ones(people, np.int64), np.zeros((people, 1)))
+        apart = {domain.name: people - int(np.bincount(codes[:, at]).max()) for at, domain in enumerate(self.domains)}
+        lost = information_loss(cells, self.class_, len(self.tree.sizes_))
+        candidate = {"released": people, "suppressed": 0, "waiting": 0, "information_loss": lost, "apart": apart}
+        alike = ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1])
+        pairs = associations(cells, self.class_, self.tree.summaries_, self.tree.sizes_, {})
+        return (
+            losses(candidate, noise),
+            fineness.risk(risk_of(alike, None), people, noise),
+            fineness.associations(pairs, people, noise),
+        )
+
+    def others(self, person: int, column: int) -> IntArray:
+        """The other values that a person's class leaves open."""
+        here = self.codes[self.class_ == self.class_[person], column]
+        if self.domains[column].ordered:
+            everybody = np.unique(self.codes[:, column])
+            here = everybody[(everybody >= here.min()) & (everybody <= here.max())]
+        return np.setdiff1d(here, self.codes[person, column])
+
+    def tried(self, tries: int) -> Iterator[IntArray]:
+        """Sources in which one person has another value."""
+        random = np.random.default_rng(0)
+        while tries:
+            person, column = int(random.integers(len(self.codes))), int(random.integers(len(self.domains)))
+            others = self.others(person, column)
+            if len(others):
+                tries -= 1
+                changed = self.codes.copy()
+                changed[person, column] = random.choice(others)
+                yield changed
+
+    def in_steps(self, codes: IntArray) -> FloatArray:
+        """Every figure that noise is added to, in its steps."""
+        kept: dict[tuple[str, ...], float] = {}
+        self.figures(codes, Recording(Key(bytes(32)), "adult", kept=kept))
+        return np.array([kept[name] for name in sorted(kept)])
+
+
+def measured(people: int, tries: int) -> str:
+    source = Source(people)
+    random = np.random.default_rng(1)
+    rounded, before = source.figures(source.codes, None), source.in_steps(source.codes)
+    ruled_out, evidence, bound = [], [], []
+    for codes in source.tried(tries):
+        ruled_out.append(source.figures(codes, None) != rounded)
+        apart = np.abs(source.in_steps(codes) - before) / SCALE
+        drawn = random.laplace(size=(DRAWS, len(apart)))
+        evidence += (np.abs(drawn - apart) - np.abs(drawn)).sum(axis=1).tolist()
+        bound.append(float(apart.sum()))
+    likely = np.mean(np.array(evidence) > np.log(ODDS))
+    told = f"{np.mean(ruled_out):.1%} | {likely:.1%} | {np.median(bound):.2f} | {np.quantile(bound, 0.95):.2f}"
+    return f"| {people:,} | {len(before)} | {told} |"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--people", type=int, nargs="+", default=[400, 1000, 5000])
+    parser.add_argument("--tries", type=int, default=100)
+    options = parser.parse_args()
+    print(f"{processor()}; {options.tries} values tried, noise of {SCALE} steps\n")
+    print(f"| people | figures | ruled out if rounded | {ODDS} times as likely with noise | epsilon: median | 95 % |")
+    print("|--:|--:|--:|--:|--:|--:|")
+    for people in options.people:
+        print(measured(people, options.tries), flush=True)
+
+
+if __name__ == "__main__":
+    main()
