@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -182,12 +182,15 @@ class Resources:
         where all steps are row-wise
     secrets : where keys come from; by default this process's environment and the current folder
     folder : the folder to which names of files in the steps are relative
+    released : the columns that are released; no cost is measured with another one, unless the step itself uses it. By
+        default all are
     """
 
     dataset: str = ""
     key: Key | None = None
     secrets: Secrets | None = None
     folder: Path | None = None
+    released: Collection[str] | None = None
 
 
 NO_RESOURCES = Resources()
@@ -236,7 +239,7 @@ def apply_steps(
     people = identities(plain, key, dataset) if key is not None else content_of(plain).T
     order = canonical_order(people)
     state = {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types}
-    run = _Run(plan, dataset, key, secrets, people[order], state)
+    run = _Run(plan, replace(resources, secrets=secrets), people[order], state)
     reports = [*run.column_steps(), *(run.table_step(step) for step in plan.table)]
     masked = pa.table({name: run.state[name] for name in run.state})
     if not run.is_of_groups:
@@ -247,10 +250,9 @@ def apply_steps(
 class _Run:
     """The state of a table between its steps: columns in canonical order, their types, the rows that are left."""
 
-    def __init__(
-        self, plan: Plan, dataset: str, key: Key | None, secrets: Secrets, people: Blocks, state: Columns
-    ) -> None:
-        self.plan, self.dataset, self.key, self.secrets = plan, dataset, key, secrets
+    def __init__(self, plan: Plan, resources: Resources, people: Blocks, state: Columns) -> None:
+        self.plan, self.dataset, self.key = plan, resources.dataset, resources.key
+        self.secrets, self.released = resources.secrets or Secrets(), resources.released
         self.people, self.state = people, state
         self.kinds = dict(plan.types)
         self.mixed: set[str] = set()  # columns in which a person's value may depend on other people too
@@ -312,10 +314,15 @@ class _Run:
         return self._report(step, applied, costs, linked)
 
     def _sample(self, step: Step) -> Columns:
-        """Some rows before a step, to measure its cost, without columns that it or a later step makes private."""
+        """Some rows before a step, to measure its cost: no column that this or a later step makes private, and none
+        that is not released, unless the step uses it.
+        """
+        compared = set(self.state) if self.released is None else {*self.released, *step.columns}
         steps = self.plan.steps[[planned.place for planned in self.plan.steps].index(step.place) :]
         sheltered = {name for planned in steps if planned.technique.is_locally_private for name in planned.columns}
-        return {name: column.slice(0, cost.SAMPLE) for name, column in self.state.items() if name not in sheltered}
+        return {
+            name: column.slice(0, cost.SAMPLE) for name, column in self.state.items() if name in compared - sheltered
+        }
 
     def _context(self, step: Step) -> Context:
         kinds = {name: self.kinds[name] for name in step.columns}

@@ -80,7 +80,9 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
             plan.types,
             {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
             [step.technique for step in plan.table],
-            Resources(spec.dataset, None if plan.is_row_wise else private_key(spec, home), secrets, spec.folder),
+            Resources(
+                spec.dataset, None if plan.is_row_wise else private_key(spec, home), secrets, spec.folder, spec.released
+            ),
         )
     if not plan.ends_as_groups:  # in a separate order, which reveals nothing about that of the source
         names = [name for name in spec.released if name in masked.column_names]

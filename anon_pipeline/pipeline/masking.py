@@ -104,7 +104,7 @@ def mask(
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)
     masked, reports = apply_steps(
-        people, plan.types, steps, together, Resources(spec.dataset, key, secrets, spec.folder)
+        people, plan.types, steps, together, Resources(spec.dataset, key, secrets, spec.folder, spec.released)
     )
     if not large:
         unsorted = destination.with_suffix(".rows")

@@ -8,11 +8,15 @@ from typing import Any
 import dagster as dg
 import pytest
 
+from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.home import Home
+from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.release import fineness
+from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.release.facts import losses
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, full_policy, people, policy, write_dataset
 
@@ -44,8 +48,10 @@ def test_the_line_of_the_spec_is_what_a_run_then_gives(fresh: Place) -> None:
     measured, promised = manifest["measured"], ten["measured"]
     assert promised["classes"] == measured["class_sizes"]["classes"]
     assert promised["smallest_class"] == measured["class_sizes"]["smallest"]
-    told = fineness.lost({"mean": promised["information_lost"]}, manifest["rows"]["released"])
-    assert told["mean"] == measured["information_loss"]["mean"]
+    spec = ReleaseSpec.load(fresh.dataset)
+    candidate = Stages(fresh.home, spec).load("anonymized_table").facts
+    assert promised["information_lost"] == pytest.approx(mean_loss(candidate["information_loss"]), rel=1e-9)
+    assert measured["information_loss"] == losses(candidate, Noise(private_key(spec, fresh.home), spec.dataset))
     assert promised["homogeneity"]["ill"] == measured["sensitive"]["ill"]["homogeneity"] == 0
     assert promised["largest_risk"] == measured["risk"]["after"]["prosecutor"]["max"]
     assert promised["mean_risk"] == measured["risk"]["after"]["prosecutor"]["mean"]

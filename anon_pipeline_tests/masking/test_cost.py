@@ -254,6 +254,25 @@ def test_a_correlation_that_is_lost_is_reported() -> None:
     assert alone.costs["x"].correlation is None
 
 
+def test_no_cost_is_measured_with_a_column_that_is_not_released() -> None:
+    """A weight of the survey, excluded, had the largest correlation: the published figure followed from it."""
+    x = RNG.normal(size=4000)
+    table = pa.table({"x": x, "y": RNG.normal(size=4000), "weight": x})
+    kinds, steps = dict.fromkeys(table.column_names, NUMERIC), {"x": [step("noise", share=1)]}
+
+    def of(weight: Any, used: bool) -> Any:
+        changed = table.set_column(2, "weight", pa.array(weight))
+        together = [step("correlated_noise", columns=["x", "weight"], share=0.1)] if used else []
+        resources = Resources(key=KEY, secrets=SECRETS, released=["x", "y"])
+        return apply_steps(changed, kinds, steps, together, resources)[1]
+
+    (with_it,), (another,) = of(x, used=False), of(-x, used=False)
+    assert size(with_it.costs["x"]) < 0.1 and set(with_it.costs) == {"x"}
+    assert size(another.costs["x"]) < 0.1
+    _, together = of(x, used=True)
+    assert set(together.costs) == {"x", "weight"}, "a column that the step itself uses"
+
+
 def test_who_can_be_linked_again() -> None:
     table, kinds = people(1000)
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
