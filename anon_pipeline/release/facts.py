@@ -18,6 +18,9 @@ from anon_pipeline.spec import ReleaseSpec
 
 Facts = dict[str, Any]
 
+#: The step in which people are counted who differ from most in a column, before the step of its loss follows from them.
+PEOPLE_APART = 4
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -125,12 +128,16 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
 
 
 def losses(candidate: Facts, noise: Noise | None) -> Facts:
-    """The information that a candidate loses, by column and on average, in the steps in which it may be published."""
+    """The information that a candidate loses, by column and on average, in the steps in which it may be published.
+
+    The step of a column follows from how many people differ, with noise as well: one of them would else decide it.
+    """
     grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
     columns, steps = {}, {}
     for name, share in candidate["information_loss"].items():
-        step = steps[name] = fineness.step_of_loss(grouped, candidate["apart"][name])
         of_column = noise and noise.of("information_loss", name)
+        apart = fineness.in_steps(candidate["apart"][name], PEOPLE_APART, of_column and of_column.of("apart"))
+        step = steps[name] = fineness.step_of_loss(grouped, apart)
         columns[name] = 0.0 if step is None else fineness.share_in_steps(share, step, of_column)
     mean = fineness.lost({"mean": mean_loss(columns)}, grouped, None)["mean"]  # of what is told
     return {"columns": columns, "mean": mean, "step": fineness.step_of(grouped), "steps": steps}
