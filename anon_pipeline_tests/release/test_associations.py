@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from scipy.stats.contingency import association as scipy_association
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.grouping import Grouping
-from anon_pipeline.association import Variable, association
+from anon_pipeline.association import Variable, association, rare_of, robust_association
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.release import fineness
-from anon_pipeline.release.associations import _of_values, associations
+from anon_pipeline.release.associations import MEASURES, _of_values, associations
+from anon_pipeline.release.noise import SCALE
+from benchmarks.source_figures import Recording
 
 ONES = np.ones(300, dtype=np.int64)
 
@@ -245,3 +249,46 @@ def test_the_only_one_with_a_number_does_not_make_an_association(other: str) -> 
     assert told[0] == told[1] == told[2]
     many = found(frame.assign(pay=np.where(np.arange(1_000) < 10, 1, 0)), ["pay"])
     assert pair(many, other, "pay")["before"] is not None
+
+
+def alike(n: int, columns: int, random: np.random.Generator) -> list[Variable]:
+    """Columns that hang together by one factor, numbers and categories by turns."""
+    factor, found = random.normal(size=n), []
+    for place in range(columns):
+        scores = 0.6 * factor + 0.8 * random.normal(size=n)
+        coded = np.digitize(scores, [-1.2, -0.3, 0.5, 1.3]).astype(np.int64)
+        found.append(Variable(coded if place % 2 else np.round(40 + 12 * scores), place % 2 == 0))
+    return found
+
+
+def told_of(columns: list[Variable]) -> tuple[list[float | None], np.ndarray]:
+    """What a manifest tells of all pairs of these columns, rounded alone; and the same in steps, not rounded."""
+    n, pairs = len(columns[0].values), []
+    for one, other in combinations(range(len(columns)), 2):
+        rows = (columns[one], columns[other], np.ones(n, dtype=np.int64))
+        value = robust_association(rows, rare_of(rows)[0])
+        measure = MEASURES[columns[one].ordered + columns[other].ordered]
+        named = {"columns": [str(one), str(other)], "measure": measure}
+        pairs.append({**named, "before": value, "after": None, "people": n})
+    kept: dict[tuple[str, ...], float] = {}
+    told = fineness.associations({"pairs": pairs}, n, Recording(Key(bytes(32)), "people", kept=kept))["pairs"]
+    return [each["before"] for each in told], np.array([kept[name] for name in sorted(kept)])
+
+
+@pytest.mark.parametrize("columns", [5, 20])
+def test_a_value_is_not_told_by_one_of_many_associations(columns: int) -> None:
+    """It has a part in each that its column has: of twenty columns, rounded alone, one told two values apart."""
+    apart, evidence = 0, []
+    for seed in range(20):
+        random = np.random.default_rng(seed)
+        table, person = alike(200, columns, random), int(random.integers(200))
+        numbers = table[0].values
+        other = random.choice(numbers[numbers != numbers[person]])
+        changed = Variable(np.where(np.arange(200) == person, other, numbers), True)
+        (of_table, before), (of_changed, after) = told_of(table), told_of([changed, *table[1:]])
+        apart += of_table != of_changed
+        noise, moved = random.laplace(size=(100, len(before))), np.abs(before - after) / SCALE
+        evidence += (np.abs(noise - moved) - np.abs(noise)).sum(axis=1).tolist()
+    assert columns < 20 or apart >= 8
+    # How often noise makes the true value twenty times as likely as the other one.
+    assert np.mean(np.array(evidence) > np.log(20)) < 0.01
