@@ -25,6 +25,11 @@ from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
 #: If more than this share of the control people equal a person of the original, they may be the same people.
 SAME_PEOPLE = 0.5
+#: The note that ends every result; all people are attacked where they are few, so no draw blurs what is counted.
+FOR_WHOM = (
+    "These figures are exact: who knows the table and all people but one can learn from them what is hidden of the "
+    "last. They are for whoever may see the original."
+)
 
 _CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
@@ -149,6 +154,7 @@ def attack_table(
             f"The table has {len(released):,} rows, the original {len(people):,}: whoever is not in the table lowers "
             "what is measured."
         )
+    notes.append(FOR_WHOM)
     class_table = table.parent / "classes.parquet"
     classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
     findings = audit_table(

@@ -15,6 +15,12 @@ from anon_pipeline.profiling.profile import Profile
 from anon_pipeline.profiling.proposal import K, Proposal, share_text
 from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
 
+#: The second line of a proposed spec. Its remarks are so exact that they are a hash of the table.
+FOR_WHOM = (
+    "# Its remarks are for whoever may see the table, since their figures are exact: who knows all other people can "
+    "learn from them what the last one has. Remove them before anybody else reads this file."
+)
+
 
 @dataclass(frozen=True)
 class Question:
@@ -119,6 +125,7 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     asked = questions(profiled, asked_with_noise)
     lines = [
         f"# Proposed by anon-pipeline from {_rows(profiled)}.",
+        FOR_WHOM,
         f"# Every role is a guess until a person has decided it. Nothing runs while `{UNDECIDED}` stands on a line"
         + (":" if asked else "; it stands on none."),
         *(f"#   {_one_line(question.place)}: {_one_line(question.question)}" for question in asked),

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anon_pipeline import cli
-from anon_pipeline.audit.foreign_table import AttackedTable, Files, Roles, attack_table
+from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, Files, Roles, attack_table
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
@@ -132,6 +132,12 @@ def test_without_control_people_no_leak_is_stated(folder: Path, tmp_path: Path) 
     found = attacked(folder, tmp_path, "planted.csv", control=None)
     assert leak(found).leak is None
     assert any("--control" in note for note in found.notes)
+
+
+def test_what_is_counted_is_exact_and_says_for_whom_it_is(folder: Path, tmp_path: Path) -> None:
+    """Who had the table, this result and all people but one age tried every age, and was certain in 20 of 20 tables."""
+    (tmp_path / "a").mkdir()
+    assert attacked(folder, tmp_path / "a", "planted.csv").notes[-1] == FOR_WHOM
 
 
 @pytest.mark.long

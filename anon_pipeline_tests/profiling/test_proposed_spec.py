@@ -10,10 +10,12 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
+from anon_pipeline.profiling.new_dataset import profile_table
 from anon_pipeline.profiling.profile import Profile
 from anon_pipeline.profiling.proposal import Proposal
-from anon_pipeline.profiling.proposed_spec import propose_spec, questions
+from anon_pipeline.profiling.proposed_spec import FOR_WHOM, propose_spec, questions
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source, undecided_lines
 from anon_pipeline_tests.examples import times
 
@@ -140,3 +142,18 @@ def test_a_draft_holds_more_than_names_and_numbers(tmp_path: Path) -> None:
         profile_of([proposal("age", Role.QUASI_IDENTIFIER)], None), "d", Source(path="p.csv", delimiter=";")
     )
     assert "source: {path: p.csv, delimiter: ;, missing: ['?']}" in text
+
+
+def test_the_remarks_of_a_draft_are_for_whoever_may_see_the_table_and_say_so(tmp_path: Path) -> None:
+    """Who knows the town of all people but one tried each for the last, and one town alone gave these remarks."""
+    towns = ["Ulm"] * 40 + ["Bonn"] * 30 + ["Kiel"] * 30
+    drafts = []
+    for town in ("Ulm", "Bonn", "Kiel"):
+        (tmp_path / "people.csv").write_text(
+            "\n".join(["town,age", *(f"{of},{30 + i % 9}" for i, of in enumerate([*towns, town]))])
+        )
+        profiled = profile_table(DuckDBEngine(tmp_path), tmp_path / "people.csv", Source(path="people.csv"))
+        drafts.append(propose_spec(profiled, "d", Source(path="people.csv")))
+    assert drafts[0] != drafts[1], "the figures of the remarks are exact"
+    assert yaml.safe_load(drafts[0]) == yaml.safe_load(drafts[1]) == yaml.safe_load(drafts[2])
+    assert all(draft.splitlines()[1] == FOR_WHOM and FOR_WHOM.startswith("#") for draft in drafts)
