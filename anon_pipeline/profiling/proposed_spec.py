@@ -44,12 +44,27 @@ def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Questio
     """
     target = [] if profiled.target_named else [Question("target", _target(profiled))]
     without = [Question("missing_target", question)] if (question := _missing_target(profiled)) is not None else []
-    of_source = [Question(f"source.{key}", question) for key, question in profiled.asked.items()]
+    of_source = [
+        Question(f"source.{key}", question) for key, question in _asked_of_source(profiled, asked_with_noise).items()
+    ]
     asked = []
     for proposal in profiled.columns:
         whole = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
         asked += [Question(f"columns.{proposal.name}.{key}", question) for key, question in whole.items()]
     return [*target, *without, *of_source, *asked, *(_questions_of_noise(profiled) if asked_with_noise else [])]
+
+
+def _asked_of_source(profiled: Profile, asked_with_noise: bool) -> Mapping[str, str]:
+    """The questions about the source, by key.
+
+    The marks for "not known" are asked about where answers get noise: a synthetic release states them, and a mark that
+    was found may be that of one person.
+    """
+    if not asked_with_noise or not profiled.missing:
+        return profiled.asked
+    marks = ", ".join(map(repr, profiled.missing))
+    said = f"found: {marks}; a synthetic release states this list, so write what a form or codebook says, or []"
+    return {**profiled.asked, "missing": said}
 
 
 def _target(profiled: Profile) -> str:
@@ -138,7 +153,7 @@ def propose_spec(profiled: Profile, dataset: str, source: Source, asked_with_noi
     lines += [
         f"dataset: {_scalar(dataset)}",
         *(f"# {_one_line(note)}" for note in profiled.notes),
-        *_source(source_keys, profiled.asked),
+        *_source(source_keys, _asked_of_source(profiled, asked_with_noise)),
         f"target: {_scalar(str(profiled.target))}"
         if profiled.target_named
         else f"target: {UNDECIDED}  # {_one_line(_target(profiled))}",

@@ -244,6 +244,25 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     assert {one.place for _, one in made.open} >= {"differential_privacy.unit", "differential_privacy.domains.city"}
 
 
+def test_marks_of_missing_values_are_left_to_a_person_too(tmp_path: Path) -> None:
+    """A synthetic release states them: one person whose age is "?" would have told everybody so."""
+    table, engine = tmp_path / "visits.csv", DuckDBEngine(tmp_path / "scratch")
+    table.write_text(
+        "\n".join(["age,ill", "?,no", *(f"{20 + place % 50},{['no', 'yes'][place % 2]}" for place in range(300))])
+    )
+    made = {
+        noise: start_dataset(
+            engine, DatasetRequest(f"visits_{noise}".lower(), table, asked_with_noise=noise), tmp_path / "data"
+        )
+        for noise in (True, False)
+    }
+    stated = {noise: yaml.safe_load(made[noise].file.read_text())["source"]["missing"] for noise in made}
+    assert stated == {True: "decide", False: ["?"]}
+    (question,) = [asked.question for _, asked in made[True].open if asked.place == "source.missing"]
+    assert question.startswith("found: '?';")
+    assert not [asked for _, asked in made[False].open if asked.place == "source.missing"]
+
+
 @pytest.mark.slow
 def test_statistics_are_asked_checked_and_published(tmp_path: Path) -> None:
     content = policy("row")
