@@ -2,9 +2,9 @@
 
 Where people are held out of a release, everything that an attack counts among them follows from the published table and
 from their values. Whoever knows all of this but one value could try every value and keep those that give the published
-figures. So shares of them stand in steps that one of them seldom changes, numbers in steps of about the root of their
-number, and leaks, intervals, verdicts and sentences are computed from these. What a single one of them can move far, as
-a threshold among the highest scores, is not told.
+figures. So shares of them have noise and stand in steps that one of them seldom changes, numbers in steps of about the
+root of their number, and leaks, intervals, verdicts and sentences are computed from these. What a single one of them
+can move far, as a threshold among the highest scores, is not told.
 
 The control people of a twin are drawn with the private key, and so is the twin: nobody else can count them again. But
 members and control people together are everybody, so what is counted in both can add up to a number of the source. That
@@ -24,7 +24,15 @@ from anon_pipeline.attack import limits, model_inference
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.rates import Rate, Rates, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
-from anon_pipeline.release.fineness import PART_OF_A_STEP, rounded, step_at_least, without_numbers
+from anon_pipeline.release.fineness import (
+    PART_OF_A_STEP,
+    in_steps,
+    rounded,
+    share_in_steps,
+    step_at_least,
+    without_numbers,
+)
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
@@ -33,6 +41,9 @@ Facts = dict[str, Any]
 OF_RARE_VALUES = ("skewness: ", "minimality: ")
 #: The attacks whose control is rows in random order, and not people.
 OF_ROWS = "row order"
+#: The scale of the noise, in steps: smaller than elsewhere, since intervals allow for it; and how far they do, which
+#: covers 95 % of all draws.
+SCALE, COVERED = 0.1, math.log(20)
 #: The most that conditions single out by luck: a condition that one of n people is expected to meet.
 MOST_LUCK = math.exp(-1)
 
@@ -47,6 +58,7 @@ class _Asked:
     members_per_control : members for each control person, of all of them
     random_columns : people who are asked about with random columns at most
     held_out : whether the control people are in no file
+    noise : that of figures which are told in steps
     """
 
     members: int
@@ -54,13 +66,15 @@ class _Asked:
     members_per_control: float
     random_columns: int
     held_out: bool
+    noise: Noise | None
 
 
-def audit(content: Facts | None, asked: Audit) -> Facts | None:
+def audit(content: Facts | None, asked: Audit, noise: Noise | None) -> Facts | None:
     """The results of the attacks, as `audit.people.audit` gives them, as fine as may be published."""
     if content is None:
         return None
     published = _with_reasons(content)
+    noise = noise and replace(noise.of("audit"), scale=SCALE)
     if "control" in content and content.get("findings"):
         members, control = content["members"], content["control"]
         of = _Asked(
@@ -69,10 +83,11 @@ def audit(content: Facts | None, asked: Audit) -> Facts | None:
             members_per_control=members / max(control, 1),
             random_columns=max(min(control, asked.targets // 4), 1),
             held_out=content["control_kind"] == "held_out",
+            noise=noise,
         )
         published["findings"] = [_finding(finding, of) for finding in content["findings"]]
         if "guide" in content:
-            published["guide"] = _guide(published["guide"], of.held_out)
+            published["guide"] = _guide(published["guide"], of.held_out, noise and noise.of("guide"))
         if of.held_out and "bounds" in content:
             upper = asked.bounds_on == "upper_end"
             published["bounds"] = [_bound(bound, published["findings"], upper) for bound in content["bounds"]]
@@ -117,52 +132,64 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     name, criterion = str(finding["name"]), finding["criterion"]
     attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
     control = None if finding["control"] is None else Rate(**finding["control"])
+    of_attack, of_control = _of(of.noise, name, "attack"), _of(of.noise, name, "control")
     if name.startswith(OF_ROWS) or not attack.trials:
         return finding
     if name.startswith(OF_RARE_VALUES):
-        named = _in_steps(attack, of.members)
-        others = None if control is None else _in_steps(control, of.control)
+        named = _in_steps(attack, of.members, of_attack)
+        others = None if control is None else _in_steps(control, of.control, of_control)
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
     if control is None or not of.held_out:
         return finding
     if criterion == "singling_out":
-        return _singled_out(finding, attack, control, of.members_per_control)
+        return _singled_out(finding, attack, control, of)
     if criterion == "membership":
         # Half of all are said to be in the release, so what is said of members tells what is said of the others.
-        named = _in_steps(attack, attack.trials)
-        published = with_rates(finding, Rates(named, _in_steps(control, attack.trials), known(0.5, named.trials)))
-        return {**published, "details": _curves(finding["details"], attack.trials)}
-    published = with_rates(finding, Rates(attack, _in_steps(control, of.control), baseline))
+        named = _in_steps(attack, attack.trials, of_attack)
+        rates = Rates(named, _in_steps(control, attack.trials, of_control), known(0.5, named.trials))
+        curves = _curves(finding["details"], attack.trials, _of(of.noise, name))
+        return {**with_rates(finding, rates), "details": curves}
+    published = with_rates(finding, Rates(attack, _in_steps(control, of.control, of_control), baseline))
     if "by_knowledge" in finding["details"]:
-        sizes = [_by_knowledge(size, of.random_columns) for size in finding["details"]["by_knowledge"]]
+        sizes = [
+            _by_knowledge(size, of.random_columns, _of(of.noise, name, str(place)))
+            for place, size in enumerate(finding["details"]["by_knowledge"])
+        ]
         published["details"] = {**finding["details"], "by_knowledge": sizes}
     return published
 
 
-def _singled_out(finding: Facts, attack: Rate, control: Rate, members_per_control: float) -> Facts:
+def _of(noise: Noise | None, *names: str) -> Noise | None:
+    return None if noise is None else noise.of(*names)
+
+
+def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
     """Of the luck the estimate is told, in steps; its interval is all that luck can be.
 
     The luck among all members is estimated from fewer control people, so that one of these weighs as much as several
     members. The ends of its exact interval solve linear programs, and one person can move them farther.
     """
     conditions = attack.trials
-    step = step_at_least(max(1 / math.sqrt(conditions), max(members_per_control, 1) / conditions / PART_OF_A_STEP))
-    rate = min(step * round(control.rate / step), MOST_LUCK)
+    step = step_at_least(max(1 / math.sqrt(conditions), max(of.members_per_control, 1) / conditions / PART_OF_A_STEP))
+    rate = min(share_in_steps(control.rate, step, _of(of.noise, str(finding["name"]), "control")), MOST_LUCK)
     luck = Rate(rate * conditions, conditions, rate, 0.0, MOST_LUCK)
     baseline = Rate(**finding["baseline"])
-    blind = known(_share(baseline.rate, conditions), conditions)
+    blind = known(_share(baseline.rate, conditions, None), conditions)  # it follows from the table
     return with_rates(finding, Rates(attack, luck, blind, others="as many people not in it"))
 
 
-def _by_knowledge(size: Facts, people: int) -> Facts:
+def _by_knowledge(size: Facts, people: int, noise: Noise | None) -> Facts:
     of_control = ("control", "random_columns_control")
-    return {**size, **{name: None if size[name] is None else _share(size[name], people) for name in of_control}}
+    told = {name: None if size[name] is None else _share(size[name], people, _of(noise, name)) for name in of_control}
+    return {**size, **told}
 
 
-def _curves(details: Facts, people: int) -> Facts:
+def _curves(details: Facts, people: int, noise: Noise | None) -> Facts:
     """Areas under curves in steps; shares at a threshold follow from a few control people, and are left out."""
     return {
-        name: None if name.startswith("tpr_at") or curve is None else _area(curve["value"], people, people)
+        name: None
+        if name.startswith("tpr_at") or curve is None
+        else _area(curve["value"], people, people, _of(noise, name))
         for name, curve in details.items()
     }
 
@@ -170,26 +197,28 @@ def _curves(details: Facts, people: int) -> Facts:
 # The guiding model
 
 
-def _guide(guide: Facts, held_out: bool) -> Facts:
+def _guide(guide: Facts, held_out: bool, noise: Noise | None) -> Facts:
     """The attacks on the guiding model; people without a target are not asked about, so their number is told in steps.
 
     An inverted model is made of the frequent values of members and control people, so all of its rates are in steps.
     """
     if "membership" not in guide:
         return guide
+    others = guide["non_members"]
     return {
         **guide,
-        "non_members": _number(guide["non_members"], guide["non_members"]),
-        "membership": [_membership(finding, held_out) for finding in guide["membership"]],
-        "inference": [_inverted(finding, held_out) for finding in guide["inference"]],
+        "non_members": _number(others, others, _of(noise, "non_members")),
+        "membership": [_membership(finding, held_out, noise) for finding in guide["membership"]],
+        "inference": [_inverted(finding, held_out, noise) for finding in guide["inference"]],
     }
 
 
-def _membership(finding: Facts, held_out: bool) -> Facts:
+def _membership(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
     exact = MembershipFinding.of(finding)
-    published = replace(exact, non_members=_number(exact.non_members, exact.non_members))
+    others = _number(exact.non_members, exact.non_members, _of(noise, "non_members"))
+    published = replace(exact, non_members=others)
     if held_out:
-        area = _area(exact.auc, exact.members, exact.non_members)
+        area = _area(exact.auc, exact.members, exact.non_members, _of(noise, exact.model, exact.attack))
         published = replace(
             published,
             auc=area["value"],
@@ -202,19 +231,21 @@ def _membership(finding: Facts, held_out: bool) -> Facts:
     return published.to_json()
 
 
-def _inverted(finding: Facts, held_out: bool) -> Facts:
+def _inverted(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
+    noise = _of(noise, str(finding["name"]))
     attack = Rate(**finding["attack"])
     control = None if finding["control"] is None else Rate(**finding["control"])
-    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials)
-    others = None if control is None else _in_steps(control, control.trials)
-    published = model_inference.with_rates(finding, Rates(_in_steps(attack, attack.trials), others, baseline))
+    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials, _of(noise, "baseline"))
+    others = None if control is None else _in_steps(control, control.trials, _of(noise, "control"))
+    rates = Rates(_in_steps(attack, attack.trials, _of(noise, "attack")), others, baseline)
+    published = model_inference.with_rates(finding, rates)
     if held_out:
         near = finding["details"].get("nearness")
         fewest = attack.trials if control is None else min(attack.trials, control.trials)
         published["details"] = {
             **finding["details"],
             "labels": None,  # one of them may be that of a single person
-            "nearness": None if near is None else _area(near["auc"], fewest, fewest, "auc"),
+            "nearness": None if near is None else _area(near["auc"], fewest, fewest, _of(noise, "nearness"), "auc"),
         }
     return published
 
@@ -235,28 +266,31 @@ def _bound(bound: Facts, findings: Sequence[Mapping[str, Any]], upper: bool) -> 
 # Steps
 
 
-def _in_steps(rate: Rate, asked: int) -> Rate:
+def _in_steps(rate: Rate, asked: int, noise: Noise | None) -> Rate:
     """A rate of `asked` people at most: share and number of people in steps, and an interval that allows for both.
 
     The successes follow from both, so that they tell no more.
     """
-    trials = _number(rate.trials, asked)
+    trials = _number(rate.trials, asked, _of(noise, "trials"))
     if not trials:
         return wilson(0.0, 0)
-    half, share = _step(trials) / 2, _share(rate.rate, trials)
-    least, most = (min(max(end, 0.0), 1.0) for end in (share - half, share + half))
+    share, off = _share(rate.rate, trials, noise), _off(_step(trials), noise)
+    least, most = (min(max(end, 0.0), 1.0) for end in (share - off, share + off))
     low, high = wilson(least * trials, trials).low, wilson(most * trials, trials).high
     return Rate(share * trials, trials, share, low, high)
 
 
-def _number(people: int, of: int) -> int:
-    step = round(step_at_least(math.sqrt(max(of, 1))))
-    return step * round(people / step)
+def _off(step: float, noise: Noise | None) -> float:
+    """How far a figure can be off for its step, and in 95 % of all draws for its noise."""
+    return step * (0.5 + (0.0 if noise is None else COVERED * noise.scale))
 
 
-def _share(share: float, people: int) -> float:
-    step = _step(people)
-    return min(step * round(share / step), 1.0)
+def _number(people: int, of: int, noise: Noise | None) -> int:
+    return in_steps(people, round(step_at_least(math.sqrt(max(of, 1)))), noise)
+
+
+def _share(share: float, people: int, noise: Noise | None) -> float:
+    return share_in_steps(share, _step(people), noise)
 
 
 def _step(people: int) -> float:
@@ -265,14 +299,14 @@ def _step(people: int) -> float:
     return min(step_at_least(max(1 / math.sqrt(people), 1 / people / PART_OF_A_STEP)), 1.0)
 
 
-def _area(value: float, members: int, others: int, name: str = "value") -> Facts:
+def _area(value: float, members: int, others: int, noise: Noise | None, name: str = "value") -> Facts:
     """An area under a curve in the step of the fewer people, with an interval that follows from it.
 
-    The interval is that of J. A. Hanley and B. J. McNeil (Radiology 143, 1982), widened by half a step.
+    The interval is that of J. A. Hanley and B. J. McNeil (Radiology 143, 1982), widened by how far the area can be off.
     """
     step = _step(min(members, others))
-    published = min(step * round(value / step), 1.0)
+    published = share_in_steps(value, step, noise)
     above, below = published / (2 - published) - published**2, 2 * published**2 / (1 + published) - published**2
     variance = (published * (1 - published) + (members - 1) * above + (others - 1) * below) / max(members * others, 1)
-    half = Z * math.sqrt(max(variance, 0.0)) + step / 2
+    half = Z * math.sqrt(max(variance, 0.0)) + _off(step, noise)
     return {name: published, "low": max(published - half, 0.0), "high": min(published + half, 1.0)}

@@ -93,7 +93,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     # Weights that are not released do not follow from the release, so figures from them stay in the private zone.
     if candidate.get("weighted") is not None and spec.sampling_weight in spec.released:
         after |= fineness.weighted(candidate["weighted"], candidate["released"])
-    attacks = attack_figures.audit(of.attacks, spec.audit)
+    attacks = attack_figures.audit(of.attacks, spec.audit, of.noise)
     return {
         "source": _source(spec, of.source),
         "coarsened": of.coarsened,

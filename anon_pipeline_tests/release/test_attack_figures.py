@@ -21,13 +21,16 @@ from anon_pipeline.attack.table_audit import audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.audit.people import Bound
 from anon_pipeline.errors import InputError
+from anon_pipeline.keys import Key
 from anon_pipeline.learning.without_target import scored_rows
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import attack_figures
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
+from benchmarks.source_figures import Recording
 
 KNOWLEDGE = Knowledge(("age", "city"), ("diagnosis",), ("visits",), ("age", "visits"))
 MEMBERS, CONTROL = 900, 400
@@ -70,8 +73,8 @@ def audited(control: pd.DataFrame) -> dict[str, Any]:
     return content(audit_table(tables(control), KNOWLEDGE, targets=5_000))
 
 
-def told(exact: dict[str, Any], asked: Audit = HELD_OUT) -> dict[str, Any]:
-    published = attack_figures.audit(exact, asked)
+def told(exact: dict[str, Any], asked: Audit = HELD_OUT, noise: Noise | None = None) -> dict[str, Any]:
+    published = attack_figures.audit(exact, asked, noise)
     assert published is not None
     return published
 
@@ -90,15 +93,49 @@ def one_value_changed(control: pd.DataFrame, pair: int) -> pd.DataFrame:
 
 @pytest.mark.long
 def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
-    """Of pairs of sources that differ in one value, the exact figures tell most, those told few."""
-    pairs, exact_differ, told_differ = 30, 0, 0
+    """Of pairs of sources that differ in one value, the exact figures tell most, rounded ones few, and noise none."""
+    pairs, exact_differ, told_differ, evidence = 30, 0, 0, []
+    random = np.random.default_rng(0)
     for pair in range(pairs):
         control = everybody(100 + pair, CONTROL)
         one, other = audited(control), audited(one_value_changed(control, pair))
         exact_differ += one != other
         told_differ += told(one) != told(other)
+        first, second = in_steps(one), in_steps(other)
+        assert set(first) == set(second) and len(first) > 10
+        apart = np.array([abs(first[name] - second[name]) for name in first]) / attack_figures.SCALE
+        noise = random.laplace(size=(200, len(apart)))
+        evidence += (np.abs(noise - apart) - np.abs(noise)).sum(axis=1).tolist()
     assert exact_differ >= 0.75 * pairs
     assert told_differ <= 0.3 * pairs
+    # How often the true value becomes twenty times as likely as the other one.
+    assert np.mean(np.array(evidence) > np.log(20)) < 0.02
+
+
+def in_steps(exact: dict[str, Any]) -> dict[tuple[str, ...], float]:
+    """Every figure that noise is added to, in its steps."""
+    kept: dict[tuple[str, ...], float] = {}
+    told(exact, noise=Recording(Key(bytes(32)), "people", kept=kept))
+    return kept
+
+
+@given(st.integers(30, 5_000), st.floats(0, 1), st.binary(min_size=32, max_size=32))
+def test_intervals_allow_for_noise(trials: int, share: float, key: bytes) -> None:
+    exact = wilson(share * trials, trials)
+    noise = Noise(Key(key), "people", scale=attack_figures.SCALE).of("control")
+    rate, rounded = (attack_figures._in_steps(exact, trials, of) for of in (noise, None))
+    assert 0 <= rate.low <= rate.rate <= rate.high <= 1
+    if rate.trials == rounded.trials and rate.rate == rounded.rate:
+        assert rate.low <= rounded.low and rate.high >= rounded.high
+
+
+def test_the_interval_of_a_noisy_share_holds_its_exact_share_nearly_always() -> None:
+    exact, held = wilson(90, 400), 0
+    for number in range(400):
+        noise = Noise(Key(number.to_bytes(32, "big")), "people", scale=attack_figures.SCALE)
+        rate = attack_figures._in_steps(exact, 400, noise)
+        held += rate.low <= exact.rate <= rate.high
+    assert held >= 0.97 * 400
 
 
 @pytest.mark.parametrize(("column", "value"), [("age", 17.0), ("city", "Kiel"), ("city", "Rom"), ("visits", 99)])
@@ -172,7 +209,7 @@ def test_how_many_people_have_a_rare_value_is_told_in_steps(attack: str, kind: s
 @given(st.integers(1, 5_000), st.floats(0, 1), st.integers(0, 5_000))
 def test_steps_are_as_large_as_what_chance_moves_a_share_by(trials: int, share: float, more: int) -> None:
     exact = wilson(share * trials, trials)
-    rate = attack_figures._in_steps(exact, trials + more)
+    rate = attack_figures._in_steps(exact, trials + more, None)
     if not rate.trials:
         assert trials < attack_figures.step_at_least(np.sqrt(trials + more))
         return
@@ -297,7 +334,7 @@ def test_the_report_is_written_from_what_is_told() -> None:
 
 
 def test_what_was_not_attacked_is_told_so() -> None:
-    assert attack_figures.audit(None, HELD_OUT) is None
+    assert attack_figures.audit(None, HELD_OUT, None) is None
     skipped = {"people": 40, "control_kind": "held_out", "findings": [], "skipped": "40 people are too few"}
     assert told(skipped) == skipped
 
