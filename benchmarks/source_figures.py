@@ -104,7 +104,7 @@ class Source:
     def in_steps(self, codes: IntArray) -> FloatArray:
         """Every figure that noise is added to, in its steps."""
         kept: dict[tuple[str, ...], float] = {}
-        self.figures(codes, Recording(Key(bytes(32)), "adult", kept=kept))
+        self.figures(codes, Recording(Key(bytes(32)), "adult", "v", kept=kept))
         return np.array([kept[name] for name in sorted(kept)])
 
 

@@ -184,7 +184,7 @@ def require_minimum_size(run: Run, candidate: Stage) -> None:
 
 def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> dict[str, Any]:
     """The manifest's entry on the sequential publication of a release."""
-    released, noise = candidate.facts["released"], run.noise.of("across_releases")
+    released, noise = candidate.facts["released"], run.noise(candidate.facts["version"]).of("across_releases")
     table = sum(int(candidate.facts[of]) for of in ("released", "suppressed", "waiting"))
     return {
         **_asked(run.spec).model_dump(mode="json"),

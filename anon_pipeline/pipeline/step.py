@@ -59,10 +59,9 @@ class Run:
         """The dataset's private key."""
         return private_key(self.spec, self.home)
 
-    @property
-    def noise(self) -> Noise:
-        """The noise of published figures that are counted from the source."""
-        return Noise(self.key, self.spec.dataset)
+    def noise(self, version: str) -> Noise:
+        """The noise of figures of a release that are counted from the source."""
+        return Noise(self.key, self.spec.dataset, version)
 
     @property
     def measuring_seed(self) -> int:

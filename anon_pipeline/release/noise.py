@@ -15,26 +15,27 @@ from anon_pipeline.keys import Key
 
 #: The scale of the noise, in steps. One person moves most figures by a small part of a step.
 SCALE = 0.5
-#: So many digits of a step count as the same figure, since processors differ in the last digits of a sum.
-DIGITS = 6
 
 
 @dataclass(frozen=True)
 class Noise:
     """Laplace noise (C. Dwork et al., TCC 2006), drawn under the private key, before a figure is rounded to its step.
 
-    The draw follows from the name of the figure and from its exact value. So the same figure has the same noise however
-    often it is published, and a figure that is another has noise that nobody without the key can tell from new noise.
+    The draw follows from the release and the name of the figure, not from its value. Noise that followed from the value
+    would tell of two releases whether a figure is exactly the same; noise that was the same in two releases would leave
+    with them once one is subtracted from the other.
 
     Attributes
     ----------
     key, dataset : the private key of the dataset, and its name
+    version : the release
     figure : the name of the figure, or of the group of figures
     scale : in steps
     """
 
     key: Key
     dataset: str
+    version: str
     figure: tuple[str, ...] = ()
     scale: float = SCALE
 
@@ -44,12 +45,11 @@ class Noise:
 
     def steps(self, value: float, step: float) -> int:
         """A figure with noise, as a number of steps."""
-        exact = round(value / step, DIGITS)
-        return round(exact + self.scale * self._drawn(exact, step))
+        return round(value / step + self.scale * self._drawn())
 
-    def _drawn(self, exact: float, step: float) -> float:
+    def _drawn(self) -> float:
         """A draw of the Laplace distribution of scale 1."""
-        named = json.dumps([self.dataset, *self.figure, f"{step:g}", f"{exact + 0.0:.{DIGITS}f}"])
+        named = json.dumps([self.dataset, self.version, *self.figure])
         drawn = int.from_bytes(self.key.derived("figures", named, 16), "big")
         size = -math.log(((drawn >> 64) + 1) / 2**64)
         return size if drawn & 1 else -size

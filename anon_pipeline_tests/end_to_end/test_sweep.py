@@ -51,7 +51,9 @@ def test_the_line_of_the_spec_is_what_a_run_then_gives(fresh: Place) -> None:
     spec = ReleaseSpec.load(fresh.dataset)
     candidate = Stages(fresh.home, spec).load("anonymized_table").facts
     assert promised["information_lost"] == pytest.approx(mean_loss(candidate["information_loss"]), rel=1e-9)
-    assert measured["information_loss"] == losses(candidate, Noise(private_key(spec, fresh.home), spec.dataset))
+    assert measured["information_loss"] == losses(
+        candidate, Noise(private_key(spec, fresh.home), spec.dataset, manifest["version"])
+    )
     assert promised["homogeneity"]["ill"] == measured["sensitive"]["ill"]["homogeneity"] == 0
     assert promised["largest_risk"] == measured["risk"]["after"]["prosecutor"]["max"]
     assert promised["mean_risk"] == measured["risk"]["after"]["prosecutor"]["mean"]

@@ -99,7 +99,7 @@ def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
     stages = Stages(three_months.home, ReleaseSpec.load(three_months.dataset))
     newcomers = stages.load("followed_people").facts["newcomers"]
     rows = third["rows"]
-    noise = Noise(private_key(ReleaseSpec.load(three_months.dataset), three_months.home), "people")
+    noise = Noise(private_key(ReleaseSpec.load(three_months.dataset), three_months.home), "people", third["version"])
     told = fineness.coarse(newcomers, rows["source"], noise.of("across_releases", "newcomers"))
     assert newcomers > 0 and entry["newcomers"] == told and entry["kept"] is True
     assert rows["released"] + rows["suppressed"] + rows["waiting"] == rows["source"] == 600

@@ -271,7 +271,7 @@ def told_of(columns: list[Variable]) -> tuple[list[float | None], np.ndarray]:
         named = {"columns": [str(one), str(other)], "measure": measure}
         pairs.append({**named, "before": value, "after": None, "people": n})
     kept: dict[tuple[str, ...], float] = {}
-    told = fineness.associations({"pairs": pairs}, n, Recording(Key(bytes(32)), "people", kept=kept))["pairs"]
+    told = fineness.associations({"pairs": pairs}, n, Recording(Key(bytes(32)), "people", "v", kept=kept))["pairs"]
     return [each["before"] for each in told], np.array([kept[name] for name in sorted(kept)])
 
 

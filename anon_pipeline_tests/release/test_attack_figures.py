@@ -115,14 +115,14 @@ def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
 def in_steps(exact: dict[str, Any]) -> dict[tuple[str, ...], float]:
     """Every figure that noise is added to, in its steps."""
     kept: dict[tuple[str, ...], float] = {}
-    told(exact, noise=Recording(Key(bytes(32)), "people", kept=kept))
+    told(exact, noise=Recording(Key(bytes(32)), "people", "v", kept=kept))
     return kept
 
 
 @given(st.integers(30, 5_000), st.floats(0, 1), st.binary(min_size=32, max_size=32))
 def test_intervals_allow_for_noise(trials: int, share: float, key: bytes) -> None:
     exact = wilson(share * trials, trials)
-    noise = Noise(Key(key), "people", scale=attack_figures.SCALE).of("control")
+    noise = Noise(Key(key), "people", "v", scale=attack_figures.SCALE).of("control")
     rate, rounded = (attack_figures._in_steps(exact, trials, of) for of in (noise, None))
     assert 0 <= rate.low <= rate.rate <= rate.high <= 1
     if rate.trials == rounded.trials and rate.rate == rounded.rate:
@@ -132,7 +132,7 @@ def test_intervals_allow_for_noise(trials: int, share: float, key: bytes) -> Non
 def test_the_interval_of_a_noisy_share_holds_its_exact_share_nearly_always() -> None:
     exact, held = wilson(90, 400), 0
     for number in range(400):
-        noise = Noise(Key(number.to_bytes(32, "big")), "people", scale=attack_figures.SCALE)
+        noise = Noise(Key(number.to_bytes(32, "big")), "people", "v", scale=attack_figures.SCALE)
         rate = attack_figures._in_steps(exact, 400, noise)
         held += rate.low <= exact.rate <= rate.high
     assert held >= 0.97 * 400

@@ -150,7 +150,7 @@ def _rows(spec: ReleaseSpec, rows: int, released: int, candidate: Stage) -> Iter
 def _worth(run: Run, counts: ClassCounts, candidate: Stage) -> Question:
     """Whether any information is left in the quasi-identifiers, since demands can remove all of it."""
     lost, most = mean_loss(candidate.facts["information_loss"]), run.spec.grouping.most_lost
-    told = losses(candidate.facts, run.noise)["mean"]
+    told = losses(candidate.facts, run.noise(candidate.facts["version"]))["mean"]
     return Question(
         "loses_within_the_limit",
         f"at most {100 * most:g} % of the quasi-identifiers' variance is lost",

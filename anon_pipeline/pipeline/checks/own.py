@@ -238,7 +238,7 @@ def _aggregates(run: Run, candidate: Stage) -> pd.DataFrame:
     if spec.is_synthetic or spec.aggregates:
         return pd.DataFrame([{aggregate_names(spec)[0]: pq.ParquetFile(data).metadata.num_rows}])
     sizes = manifest.class_sizes(engine.classes(data, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE)).sizes)
-    told = losses(candidate.facts, run.noise)
+    told = losses(candidate.facts, run.noise(candidate.facts["version"]))
     figures = {
         "released": candidate.facts["released"],
         "suppressed": candidate.facts["suppressed"],

@@ -17,6 +17,7 @@ from anon_pipeline.pipeline.pages import groups_schema
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
+from anon_pipeline.release.manifest import version_of
 from anon_pipeline.release.publish import DATA
 
 
@@ -37,8 +38,9 @@ def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
         )
     pq.write_table(groups, folder / DATA, compression="zstd")
     log.info("%s: %s groups", spec.dataset, f"{len(groups):,}")
+    version = version_of(spec, {DATA: engine.content_hash(folder / DATA)[1]})
     return StepResult(
-        {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place)))},
+        {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place))), "version": version},
         len(groups),
         {
             "schema": groups_schema(engine.columns(folder / DATA)),

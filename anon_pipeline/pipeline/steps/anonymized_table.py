@@ -62,6 +62,9 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         sequential_publication.write_members(run, people, cells, grouping, folder)
     if spec.recode.form == "range":
         recoded.to_pandas().to_parquet(folder / RANGES, index=False)
+    facts["version"] = manifest.version_of(
+        spec, {name: engine.content_hash(folder / name)[1] for name in (DATA, CLASSES)}
+    )
     individual_risk = {f"individual_risk_{name}": value for name, value in (facts["weighted"] or {}).items()}
     return StepResult(
         facts,

@@ -41,8 +41,9 @@ def release(
     ]
     groups = _groups(run, masked_data, aggregated_table)
     last_step = aggregated_table.facts["report"]
+    noise = run.noise(aggregated_table.facts["version"])
     facts = facts_of_groups(
-        spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids), run.noise)
+        spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids), noise)
     )
     published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
     columns = engine.columns(published.folder / DATA)

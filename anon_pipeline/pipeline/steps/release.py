@@ -80,7 +80,7 @@ def release(
         maps=released_maps(spec, data),
         checks=checks,
         runs=dict(run.ids),
-        noise=run.noise,
+        noise=run.noise(anonymized_table.facts["version"]),
     )
     facts = facts_of_people(spec, evidence)
     keep = _remember(run, anonymizer_tree, anonymized_table)
