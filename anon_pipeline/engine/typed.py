@@ -14,7 +14,10 @@ from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_me
 
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
 FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
-MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", "TIMESTAMP WITH TIME ZONE"}
+ZONED = "TIMESTAMP WITH TIME ZONE"
+#: Moments with a time zone and nanoseconds, as pandas writes them; hardly any function of DuckDB takes them.
+FINE_ZONED = "TIMESTAMPTZ_NS"
+MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED, FINE_ZONED}
 #: A number beyond this is no measurement of a person, and would overflow in later steps.
 LARGEST = "1e18"
 #: A float can hold every decimal with so many digits.
@@ -89,6 +92,7 @@ def coded(name: str, kind: ColumnType, storage: str, alias: str = "") -> str:
     if kind is ColumnType.DATE:
         if storage == "DATE":
             return f"CAST(({column} - DATE '1970-01-01') AS BIGINT)"
+        column = f"CAST({column} AS TIMESTAMPTZ)" if storage == FINE_ZONED else column
         return f"epoch_us(CAST({column} AS TIMESTAMP))"
     if storage.startswith("DECIMAL") and int(storage.split("(")[1].split(",")[0]) > EXACT_DIGITS:
         column = f"CAST({column} AS VARCHAR)"  # engines convert texts to the same floats, but not long decimals
@@ -230,9 +234,7 @@ def _typed(
     column: Column,
     missing: tuple[str, ...],
 ) -> TypedColumn:
-    value = quoted(name)
-    if storage == EMPTY:
-        value, storage = f"CAST({value} AS VARCHAR)", "VARCHAR"
+    value, storage = _in_usual_types(quoted(name), storage)
     is_text = storage == "VARCHAR" or storage.startswith("ENUM")
     if is_text:
         markers = ", ".join(literal(marker) for marker in ("", *missing))
@@ -269,6 +271,13 @@ def _typed(
         value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
     return TypedColumn(name, kind, value)
+
+
+def _in_usual_types(value: str, storage: str) -> tuple[str, str]:
+    """A column in a type that every function takes, and that type."""
+    if storage == EMPTY:
+        return f"CAST({value} AS VARCHAR)", "VARCHAR"
+    return (f"CAST({value} AS TIMESTAMPTZ)", ZONED) if storage == FINE_ZONED else (value, storage)
 
 
 def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value: str, grouped: bool) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -122,6 +124,7 @@ def test_columns_are_compared_with_those_of_the_spec(tmp_path: Path, names: list
         (NUMBER, "DECIMAL(15,2)", 'CAST("x" AS DOUBLE)'),
         (NUMBER, "DECIMAL(16,2)", 'CAST(CAST("x" AS VARCHAR) AS DOUBLE)'),
         (NUMBER, "DECIMAL(9,20)", 'CAST("x" AS DOUBLE)'),
+        (DATE, "TIMESTAMPTZ_NS", 'epoch_us(CAST(CAST("x" AS TIMESTAMPTZ) AS TIMESTAMP))'),
     ],
 )
 def test_a_value_is_coded_by_its_type_and_its_storage(kind: ColumnType, storage: str, expression: str) -> None:
@@ -134,6 +137,8 @@ def test_storage_types_are_told_apart() -> None:
     assert [kind for kind in kinds if typed.is_whole(kind)] == ["BIGINT"]
     assert [kind for kind in kinds if typed.is_ordered(kind)] == kinds[:6]
     assert [typed.natural_type(kind) for kind in kinds] == [NUMBER] * 4 + [DATE] * 2 + [CATEGORY] * 3
+    assert typed.is_ordered("TIMESTAMPTZ_NS")
+    assert typed.natural_type("TIMESTAMPTZ_NS") is DATE
     assert typed.restored_moment("x", "DATE") == "DATE '1970-01-01' + CAST(x AS INTEGER)"
     assert typed.restored_moment("x", "TIMESTAMP") == "make_timestamp(x)"
 
@@ -184,6 +189,21 @@ def test_a_stored_column_has_the_storage_of_its_source(engine: DuckDBEngine, tmp
     assert [column.missing for column in facts.columns] == [1, 1, 2, 1, 0]
     found = pq.read_table(tmp_path / "stored.parquet")["single"].drop_null().to_pylist()
     assert sorted(map(str, found)) == ["0.0", str(float(np.float32(0.1)))], "there is one zero"
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+@pytest.mark.parametrize(("said", "storage"), [("date", "TIMESTAMP"), ("categorical", "TIMESTAMP WITH TIME ZONE")])
+def test_moments_with_a_time_zone_and_nanoseconds_are_read_as_those_with_microseconds(
+    engine: DuckDBEngine, tmp_path: Path, unit: str, said: str, storage: str
+) -> None:
+    """pandas writes its moments so, and DuckDB has a type of their own for them, which few functions take."""
+    moments = [datetime(2024, 5, day, 23, 59, tzinfo=ZoneInfo("Europe/Berlin")) for day in (1, 2, 2)]
+    table = pa.table({"x": pa.array(moments, pa.timestamp(unit, "Europe/Berlin")), "t": ["a", "b", "b"]})
+    column = stored(engine, tmp_path, table, {"x": {"role": QI, "type": said}}).columns[0]
+    assert (column.storage, column.missing) == (storage, 0)
+    found = pq.read_table(tmp_path / "stored.parquet")["x"].cast(pa.timestamp("us")).to_pylist()
+    expected = [moment.astimezone(UTC).replace(tzinfo=None) for moment in moments]
+    assert sorted(set(found)) == sorted(set(expected))
 
 
 @pytest.mark.parametrize(
