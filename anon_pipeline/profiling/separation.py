@@ -8,6 +8,7 @@ of rows differ in S. The greedy choice of one column after another separates nea
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -119,13 +120,17 @@ def functional_dependences(codes: Mapping[str, IntArray]) -> list[tuple[str, str
 
 
 def equivalences(codes: Mapping[str, IntArray]) -> list[tuple[str, str]]:
-    """The pairs (a, b) of columns, both ways round, that determine each other; only those of one size are compared."""
-    sizes = {name: len(class_sizes(code)) for name, code in codes.items()}
-    found = []
-    for size in dict.fromkeys(sizes.values()):
-        pairs = functional_dependences({name: code for name, code in codes.items() if sizes[name] == size})
-        found += [(first, second) for first, second in pairs if (second, first) in pairs]
-    return found
+    """The pairs (a, b) of columns, both ways round, that determine each other.
+
+    Two columns do so where their values, numbered by their first row, are the same numbers. So each column is looked at
+    once, however many there are. Columns in which no value repeats are passed over: any two of these would be a pair.
+    """
+    alike: dict[bytes, list[str]] = {}
+    for name, code in codes.items():
+        _, first, inverse = np.unique(code, return_index=True, return_inverse=True)
+        if len(first) < len(code):
+            alike.setdefault(np.argsort(np.argsort(first))[inverse].tobytes(), []).append(name)
+    return [pair for names in alike.values() for pair in itertools.permutations(names, 2)]
 
 
 def cramers_v(left: IntArray, right: IntArray) -> float:
