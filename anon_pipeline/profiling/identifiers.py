@@ -133,6 +133,8 @@ PERSON = (
     *("mitarbeiter*", "versicherte*", "usager*", "salarie*", "cliente*", "paciente*", "paziente*", "klant*", "klient*"),
     *("pacjent*", "respondent*", "donor*", "author*", "doctor", "physician", "emergency", "mother", "father", "spouse"),
 )
+#: Names that are a person's number by themselves, in a table of people.
+ALONE = (["id"], ["identifier"], ["pid"])
 NUMBERING = ("id", "ids", "no", "nr", "num", "number", "nummer", "numero", "key", "code", "identifier", "pid", "record")
 
 
@@ -229,7 +231,7 @@ def by_name(name: str, unique: float) -> Identified | None:
     if numbers_by_name(name):
         if unique > NEAR_UNIQUE:
             return Identified("it numbers the rows, and nearly every row has a value of its own", False)
-        if of_people and unique > REPEATS:
+        if (of_people or words in ALONE) and unique > REPEATS:
             return Identified("its name is that of a person's number", True)
     return None
 

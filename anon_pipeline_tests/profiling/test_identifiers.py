@@ -169,6 +169,7 @@ def test_ranges_of_numbers_are_no_phone_numbers() -> None:
 
 
 NAMED = {
+    "ID": 0.3,
     "Nachname": 0.5,
     "first_name": 0.01,
     "name": 0.9,
@@ -196,6 +197,8 @@ UNNAMED = {
     "covid": 0.9,
     "native_country": 0.01,
     "customer_group_code": 0.001,
+    "id": 0.01,
+    "school_id": 0.3,
 }
 
 
