@@ -15,6 +15,7 @@ from anon_pipeline.engine.typed import PLAIN
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
+from anon_pipeline.profiling.free_text import WORDS, written_once
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
 from anon_pipeline.profiling.numbering import no_measure
 from anon_pipeline.profiling.reading import BY_FIRST_SIGNS, CODE, PLACES, TRADES, type_of
@@ -68,6 +69,12 @@ AS_MOMENT = (
 AS_CODE = (
     "exclude is proposed; a code's first signs can be grouped: write quasi_identifier, with type: categorical and "
     f"{BY_FIRST_SIGNS}"
+)
+
+#: The question about free text, which may hold names and anything else.
+AS_FREE_TEXT = (
+    "exclude is proposed; what people write may name somebody; quasi_identifier shows only texts that k people share, "
+    "and * for all others"
 )
 
 
@@ -192,6 +199,8 @@ def _by_its_spread(
         return Role.SENSITIVE, PROPOSED_TARGET, asked
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
         return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
+    if kind is ColumnType.CATEGORICAL and (once := written_once(survey.sample.column(column.name))):
+        return Role.EXCLUDE, f"free text: {once:,} texts of {WORDS} words or more stand in one row each", AS_FREE_TEXT
     if is_fine(column):
         numbers = no_measure(column.name, survey.sample.column(column.name))
         return (Role.EXCLUDE, numbers, None) if numbers is not None else (Role.QUASI_IDENTIFIER, FINE_NUMBER, None)
