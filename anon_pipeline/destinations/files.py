@@ -12,6 +12,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 
 import duckdb
 import pandas as pd
@@ -30,8 +31,15 @@ Writer = Callable[[pa.RecordBatchReader, Path], int]
 WORKBOOK_ROWS, WORKBOOK_LETTERS = 1_048_576, 32_767
 #: Whole numbers from here on lose digits as floats, which a workbook, Stata and SPSS have for numbers.
 EXACT = 2**53
-#: The longest name of a variable in Stata.
-LONGEST_NAME = 32
+#: The longest name of a variable: letters in Stata, and bytes in SPSS.
+LONGEST_NAME, MOST_BYTES = 32, 64
+DIGITS = "0123456789_"
+#: Words that are no name of a variable in Stata, or in SPSS.
+RESERVED = re.compile(
+    r"byte|int|long|float|double|strl|str[0-9]+|if|in|using|with|all|and|by|eq|ge|gt|le|lt|ne|not|or|to", re.IGNORECASE
+)
+#: The first version of Stata whose files have names and texts in Unicode; every edition since reads them.
+STATA = 14
 
 
 def export_table(home: Home, version: str, file: Path, dataset: str | None = None) -> int:
@@ -145,8 +153,9 @@ def _write_survey_file(kind: str) -> Writer:
         frame = pd.DataFrame({name: _for_survey(table.column(name)) for name in table.column_names})
         frame.columns = pd.Index(_variables(table.column_names))
         writer: Callable[..., None] = getattr(pyreadstat, f"write_{kind}")
+        version = {"version": STATA} if kind == "dta" else {}
         try:
-            writer(frame, str(file), column_labels=[name[:80] for name in table.column_names])
+            writer(frame, str(file), column_labels=[name[:80] for name in table.column_names], **version)
         except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OverflowError, ValueError):
             raise InputError(f"a .{kind} file cannot hold a value of this table; write a .csv") from None
         return int(table.num_rows)
@@ -178,15 +187,23 @@ def _variables(names: Iterable[str]) -> list[str]:
     taken: set[str] = set()
     variables = []
     for name in names:
-        plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-        plain = (plain if re.match("[A-Za-z]", plain) else f"v{plain}")[:LONGEST_NAME]
-        number, variable = 2, plain
+        plain = "".join(sign if sign.isalpha() or sign in DIGITS else "_" for sign in normalize("NFC", name))
+        is_free = plain[:1].isalpha() and not RESERVED.fullmatch(plain)
+        plain = plain if is_free else f"v{plain}"
+        number, variable = 2, _cut(plain, "")
         while variable.casefold() in taken:
-            ending = f"_{number}"
-            variable, number = plain[: LONGEST_NAME - len(ending)] + ending, number + 1
+            variable, number = _cut(plain, f"_{number}"), number + 1
         taken.add(variable.casefold())
         variables.append(variable)
     return variables
+
+
+def _cut(name: str, ending: str) -> str:
+    """A name with an ending, as long as Stata and SPSS allow."""
+    name = name[: LONGEST_NAME - len(ending)]
+    while len((name + ending).encode()) > MOST_BYTES:
+        name = name[:-1]
+    return name + ending
 
 
 #: The writer for each ending of a file's name.

@@ -89,6 +89,35 @@ def test_a_variable_that_may_not_bear_its_columns_name_has_it_as_its_label(
     assert max(map(len, described.column_names)) <= 32
 
 
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        *((kept, kept) for kept in ("Größe", "année", "Рост", "身長", "x1_", "longer", "string", "str")),
+        *((word, f"v{word}") for word in ("long", "IN", "with", "by", "ALL", "str7", "2nd", "_all")),
+        ("Gewicht kg", "Gewicht_kg"),
+        ("a\u0301rea", "área"),
+        ("m²", "m_"),
+        ("身" * 40, "身" * 21),
+        ("ü" * 40, "ü" * 32),
+    ],
+)
+def test_a_name_that_stata_and_spss_allow_is_changed(
+    home: Home, tmp_path: Path, ending: str, name: str, variable: str
+) -> None:
+    """A column called `long` could not be exported at all: Stata has a type of that name."""
+    file = exported(home, tmp_path, ending, pa.table({name: [1, 2], name.upper() + "!": ["a", "b"]}))
+    frame, described = getattr(pyreadstat, f"read_{ending[1:]}")(str(file))
+    assert described.column_names[0] == variable
+    assert frame[variable].tolist() == [1, 2]
+    assert max(len(name.encode()) for name in described.column_names) <= 64
+
+
+def test_every_edition_of_stata_since_14_reads_the_file(home: Home, tmp_path: Path) -> None:
+    """Release 119 is for more variables than editions other than MP can have."""
+    assert b"<release>118</release>" in exported(home, tmp_path, ".dta").read_bytes()[:100]
+
+
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".xlsx"])
 def test_a_text_stays_the_text_that_it_is(home: Home, tmp_path: Path, ending: str) -> None:
     """A text that begins with = was a formula in the workbook, which Excel would compute."""
