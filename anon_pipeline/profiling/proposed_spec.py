@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.profile import Profile
 from anon_pipeline.profiling.proposal import K, Proposal, share_text
 from anon_pipeline.spec import UNDECIDED, ColumnType, Role, Source
@@ -31,8 +32,13 @@ class Question:
 
 
 #: The question about the public domain of a column, for noisy questions, with an example of the notation.
-DOMAIN_OF_NUMBERS = "what is public of it, known without this table? {range: [0, 120], step: 1, why: ...}, or remove it"
-DOMAIN_OF_TEXTS = "what is public of it, known without this table? {values: [a, b], why: ...}, or remove it"
+DOMAIN = "what is public of it, known without this table? {}, or remove it"
+OF_AGES = "{range: [0, 120], step: 1, why: ...}"
+OF_NUMBERS = "{range: [least, most], step: 1, why: ...} with a codebook's ends (noise grows with the range)"
+OF_DATES = "{values: ['2024-01-31', ...], why: ...} where few days are possible (dates have no range)"
+OF_TEXTS = "{values: [a, b], why: ...}, or {unknown: true, why: ...} where nobody can list them"
+#: Names of columns of years of age, whose range everybody knows.
+AGES = ("age", "ages", "alter", "lebensalter", "edad", "eta", "idade", "leeftijd", "wiek")
 
 
 def questions(profiled: Profile, asked_with_noise: bool = False) -> list[Question]:
@@ -108,7 +114,10 @@ def _with_domain(profiled: Profile) -> list[Proposal]:
 
 
 def _domain_question(proposal: Proposal) -> str:
-    return DOMAIN_OF_NUMBERS if proposal.type is ColumnType.NUMERIC else DOMAIN_OF_TEXTS
+    """The question with an example that fits the column by its type and its name, never by its values."""
+    examples = {ColumnType.NUMERIC: OF_NUMBERS, ColumnType.DATE: OF_DATES, ColumnType.CATEGORICAL: OF_TEXTS}
+    is_age = proposal.type is ColumnType.NUMERIC and named_by(proposal.name, AGES)
+    return DOMAIN.format(OF_AGES if is_age else examples[proposal.type])
 
 
 def _section_of_noise(profiled: Profile) -> list[str]:

@@ -6,6 +6,7 @@ reveal the people with extreme values. Nothing here reads data.
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Annotated, Literal
 
@@ -81,10 +82,10 @@ class PublicDomain(Strict):
     @field_validator("values", mode="before")
     @classmethod
     def _read_values(cls, value: object) -> object:
-        """Convert values to texts, also those that YAML reads as numbers."""
+        """Convert values to texts, also those that YAML reads as numbers, dates or truth values."""
         if not isinstance(value, list | tuple):
             return value
-        plain = [str(item) if isinstance(item, int | float) and not isinstance(item, bool) else item for item in value]
+        plain = [text_of(item) if isinstance(item, int | float | date) else item for item in value]
         if len({str(text) for text in plain}) < len(plain):
             raise ValueError("a value stands twice; name each once")
         return plain
@@ -119,6 +120,11 @@ class PublicDomain(Strict):
         if self.range is not None and self.step is not None:
             return int((exactly(self.range[1]) - exactly(self.range[0])) / exactly(self.step)) + 1
         return len(self.bins) - 1 if self.bins is not None else len(self.values or ())
+
+
+def text_of(value: float | date) -> str:
+    """A number, a date or a truth value as the text that the engine makes of it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def exactly(number: float) -> Decimal:

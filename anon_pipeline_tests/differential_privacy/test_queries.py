@@ -1,5 +1,6 @@
 """A question from its text to its answer, over files as they are, on the command line and by the library."""
 
+import copy
 import json
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,17 @@ def test_a_section_that_is_wrong_is_told_in_a_sentence(tmp_path: Path, change: d
         ReleaseSpec.load(write_dataset(tmp_path / "people", people(), content))
 
 
+def test_values_are_written_as_yaml_reads_them(tmp_path: Path) -> None:
+    """Truth values and dates were no texts, and the sentences spoke of strings and tuples."""
+    text = "{values: [true, false, 2024-01-31, 2024-01-31 08:00:00, 7, 1.5, x], why: the form}"
+    content = copy.deepcopy(policy("row"))
+    content["differential_privacy"]["domains"]["city"] = yaml.safe_load(text)
+    said = ReleaseSpec.load(write_dataset(tmp_path / "people", people(), content)).differential_privacy
+    assert said is not None
+    expected = ("true", "false", "2024-01-31", "2024-01-31 08:00:00", "7", "1.5", "x")
+    assert said.domains["city"].values == expected
+
+
 @pytest.mark.slow
 def test_the_commands(tmp_path: Path) -> None:
     folder = str(write_dataset(tmp_path / "people", people(), policy("row")))
@@ -227,7 +239,8 @@ def test_the_commands(tmp_path: Path) -> None:
 def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     """No range, value or bin of the data stands in the proposed section; what is decided there makes it run."""
     table = tmp_path / "visits.csv"
-    people().to_csv(table, index=False)
+    rows = np.arange(len(people()))
+    people().assign(age_years=rows % 70, wage=rows % 90, day="2024-01-31").to_csv(table, index=False)
     data = tmp_path / "data"
     made = start_dataset(
         DuckDBEngine(tmp_path / "scratch"), DatasetRequest("visits", table, asked_with_noise=True), data
@@ -237,6 +250,9 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     proposed = yaml.safe_load(section)["differential_privacy"]
     assert set(proposed["domains"].values()) == {"decide"}
     assert "patient" not in proposed["domains"]
+    lines = {line.split(":")[0].strip(): line for line in section.splitlines()}
+    assert "[0, 120]" in lines["age_years"] and "unknown: true" in lines["city"] and "no range" in lines["day"]
+    assert "[0, 120]" not in lines["wage"], "an example that anybody may take for their column"
     for value in ("Aberdeen", "High", "Secret Lane"):
         assert value not in section
     with pytest.raises(InputError, match=r"differential_privacy\.domains\.city"):
