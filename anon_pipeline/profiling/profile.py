@@ -21,6 +21,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.proposal import (
+    NEARLY_SETTLES,
     SETTLES_TARGET,
     SEVERAL_ROWS,
     K,
@@ -37,8 +38,8 @@ from anon_pipeline.profiling.several_rows import number_of_a_person
 from anon_pipeline.profiling.target import PARTS, TARGET_VALUES, proposed_target
 from anon_pipeline.spec import ColumnType, Role
 
-#: The Cramér's V from which on a column counts as a stand-in for another.
-STANDS_IN = 0.3
+#: The Cramér's V from which on a column counts as a stand-in for another, and as one that nearly settles the target.
+STANDS_IN, NEARLY = 0.3, 0.9
 #: A table of this many rows is compared column by column at hardly any cost.
 SMALL_TABLE = 2_000
 #: The most quasi-identifiers that can be grouped well; of more, those most associated with the target are proposed.
@@ -124,7 +125,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     comparable = _comparable(survey, proposals, of_compared)
     _name_stand_ins(proposals, comparable)
     notes = _leave_out_many(proposals, codes | comparable, target, fine)
-    _ask_about_what_settles(proposals, determined, target)
+    _ask_about_what_settles(proposals, determined, comparable, target)
     grouped = {
         name: codes[name]
         for name, proposal in proposals.items()
@@ -276,14 +277,27 @@ def _leave_out_codes(proposals: dict[str, Proposal], determined: list[tuple[str,
 
 
 def _ask_about_what_settles(
-    proposals: dict[str, Proposal], determined: list[tuple[str, str]], target: str | None
+    proposals: dict[str, Proposal],
+    determined: list[tuple[str, str]],
+    codes: Mapping[str, IntArray],
+    target: str | None,
 ) -> None:
-    """Ask about categories that determine the target: a model would read them, and nothing else."""
-    for name, settled in determined:
-        proposal = proposals[name]
-        is_grouped = proposal.role is Role.QUASI_IDENTIFIER and proposal.type is ColumnType.CATEGORICAL
-        if settled == target and is_grouped and proposal.question is None:
-            proposals[name] = replace(proposal, question=SETTLES_TARGET.format(target))
+    """Ask about categories that determine the target, and columns that nearly do: a model would read nothing else."""
+    if target is None:
+        return
+    grouped = [
+        name
+        for name, proposal in proposals.items()
+        if proposal.role is Role.QUASI_IDENTIFIER and proposal.question is None
+    ]
+    texts = {name for name in grouped if proposals[name].type is ColumnType.CATEGORICAL}
+    settling = {known for known, settled in determined if settled == target} & texts
+    compared = [name for name in grouped if name in codes] if target in codes else []
+    nearly = dict(separation.stand_ins(target, codes, compared, NEARLY))
+    for name in settling:
+        proposals[name] = replace(proposals[name], question=SETTLES_TARGET.format(target))
+    for name in nearly.keys() - settling:
+        proposals[name] = replace(proposals[name], question=NEARLY_SETTLES.format(target, nearly[name]))
 
 
 def _worth(proposal: Proposal) -> tuple[bool, bool]:

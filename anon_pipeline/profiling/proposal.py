@@ -60,6 +60,10 @@ SETTLES_TARGET = (
     "quasi_identifier is proposed, and by it alone a model knows {0}; write exclude if it is made from {0}, or known "
     "only afterwards"
 )
+NEARLY_SETTLES = (
+    "quasi_identifier is proposed, and by it alone a model nearly knows {0} (Cramér's V {1:.2f}); write exclude if it "
+    "is made from {0}, or known only afterwards"
+)
 #: The question about a column of moments that hardly any two people share.
 AS_MOMENT = (
     "quasi_identifier is proposed, which groups moments into spans; exclude leaves it out; kept as it is, whoever was "

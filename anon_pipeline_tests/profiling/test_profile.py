@@ -193,6 +193,22 @@ def test_a_column_that_settles_the_target_is_grouped_without_a_question(engine: 
     assert of(other, "sub_grade").question is None
 
 
+@pytest.mark.parametrize(("others", "asked"), [(4, True), (25, False)])
+def test_a_number_that_nearly_settles_the_target_is_grouped_without_a_question(
+    engine: DuckDBEngine, tmp_path: Path, others: int, asked: bool
+) -> None:
+    """The severity of an injury told who had died; the model of the release was worse than no model."""
+    severity = np.random.default_rng(4).integers(0, 7, 400)
+    died = np.where(severity == 4, "yes", "no")
+    died[np.flatnonzero(severity == 3)[:others]] = "yes"
+    frame = people(400).assign(severity=severity, days=10 * severity + np.arange(400) % 3, died=died)
+    found = profiled(engine, tmp_path, frame, target="died")
+    assert ("a model nearly knows died" in str(of(found, "severity").question)) is asked
+    assert of(found, "severity").role is Role.QUASI_IDENTIFIER
+    assert all("nearly knows" not in str(one.question) for one in found.columns if one.name not in ("severity", "days"))
+    assert all("nearly knows" not in str(one.question) for one in profiled(engine, tmp_path, frame).columns)
+
+
 def test_a_first_line_that_is_a_person_is_taken_for_names(engine: DuckDBEngine, tmp_path: Path) -> None:
     people().to_csv(tmp_path / "people.csv", index=False, header=False)
     with pytest.raises(InputError, match="add a line before it that names the columns") as error:
