@@ -49,6 +49,27 @@ def parquet_relation(
         yield renamed(connection, relation, () if source.partitions else tuple(files), source, label)
 
 
+def ordered_categories(path: Path) -> dict[str, tuple[str, ...]]:
+    """The categories of every column that a file states as ordered, lowest first, as pandas, Arrow and R write them.
+
+    Polars states an order too, but its files hold the categories as they come.
+    """
+    file = pq.ParquetFile(path)
+    ordered = [
+        field.name
+        for field in file.schema_arrow
+        if pa.types.is_dictionary(field.type)
+        and field.type.ordered
+        and pa.types.is_string(field.type.value_type)
+        and not field.metadata
+    ]
+    if not ordered or not file.num_row_groups:
+        return {}
+    rows = file.read_row_group(0, columns=ordered)
+    found = {name: tuple(rows.column(name).combine_chunks().dictionary.to_pylist()) for name in ordered}
+    return {name: categories for name, categories in found.items() if len(categories) > 1}
+
+
 def refuse_table(below: Iterable[str], label: str) -> None:
     """Refuse a folder in which a table keeps its states: its Parquet files also hold people who were removed.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ColumnSurvey, ForeignTables, Survey
+from anon_pipeline.engine.parquet_files import ordered_categories
 from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
@@ -107,8 +108,15 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     if source.database is not None:
         levels = levels_of_server(source, table)
     else:
-        levels = levels_of(table, table.name) if table.is_file() and is_survey_file(table) else {}
+        levels = _levels_of_file(table) if table.is_file() else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
+
+
+def _levels_of_file(table: Path) -> dict[str, tuple[str, ...]]:
+    """The categories of the columns that a file states as ordered, lowest first."""
+    if is_survey_file(table):
+        return levels_of(table, table.name)
+    return ordered_categories(table) if kind_of(table) == "parquet" else {}
 
 
 def _is_partitioned(table: Path) -> bool:

@@ -11,11 +11,13 @@ from typing import Any
 import duckdb
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.parquet_files import ordered_categories
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.profiling.value_formats import dates_of, numbers_of, sentinels_of
@@ -384,3 +386,27 @@ def test_folders_called_as_hive_calls_them_are_a_column(
     spec, _ = proposed(engine, tmp_path, tmp_path / "parts")
     assert spec["source"].get("partitions", False) is partitioned
     assert ("year" in spec["columns"]) is partitioned
+
+
+def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """As pandas writes it; polars states an order as well, but writes the categories as they come."""
+    random, grades = np.random.default_rng(0), ["none", "some", "much"]
+    frame = pd.DataFrame(
+        {
+            "age": random.integers(18, 80, 300),
+            "pain": pd.Categorical(random.choice(grades, 300), [*grades, "never seen"], ordered=True),
+            "town": pd.Categorical(random.choice(["Ulm", "Bonn"], 300)),
+            "same": pd.Categorical(["x"] * 300, ["x"], ordered=True),
+            "ill": random.choice(["yes", "no"], 300),
+        }
+    )
+    frame.loc[:9, "pain"] = None
+    frame.to_parquet(tmp_path / "people.parquet", row_group_size=50)
+    pl.DataFrame({"pain": pl.Series(["much", "none"] * 9, dtype=pl.Enum(grades))}).write_parquet(tmp_path / "p.parquet")
+    spec, _ = proposed(engine, tmp_path, tmp_path / "people.parquet")
+    assert spec["columns"]["pain"]["levels"] == [*grades, "never seen"]
+    assert not any("levels" in column for name, column in spec["columns"].items() if name != "pain")
+    assert ordered_categories(tmp_path / "people.parquet") == {"pain": (*grades, "never seen")}
+    assert ordered_categories(tmp_path / "p.parquet") == {}
+    frame.iloc[:0].to_parquet(tmp_path / "nobody.parquet")
+    assert set(ordered_categories(tmp_path / "nobody.parquet")) <= {"pain"}
