@@ -22,6 +22,7 @@ from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 
 # isort: on
 from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json
+from anon_pipeline.cli.streams import be_patient, lost_output
 from anon_pipeline.errors import InputError, NotDelivered, Refused
 from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
 from anon_pipeline.imports import keep_imports
@@ -40,6 +41,7 @@ def main() -> None:
     ends as soon as its threads have ended and all exit functions have been called.
     """
     keep_imports()
+    be_patient()
     try:
         command()
     except SystemExit as end:
@@ -50,11 +52,11 @@ def main() -> None:
 def _leave(code: int) -> None:
     atexit.unregister(_leave)
     atexit._run_exitfuncs()  # all other exit functions
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:  # the reader has closed it, or the disk is full
-            code = code or LOST_WORDS
+    lost = lost_output()
+    if lost is not None:
+        code = code or LOST_WORDS
+    if lost:
+        err.print(f"anon-pipeline: {lost}", markup=False, highlight=False, soft_wrap=True)
     os._exit(code)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import sys
 from importlib import metadata
 from typing import Annotated, Any
@@ -14,6 +13,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.logging import RichHandler
 
+from anon_pipeline.cli.streams import open_closed
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.written import sentences
@@ -47,18 +47,7 @@ app.add_typer(releases, name="releases")
 #: Width of the output if it is not a terminal, so that no line is cut or folded.
 UNCUT = 10_000
 
-
-def _open_closed_streams() -> None:
-    """Let output lead nowhere where whoever starts the command has closed a stream, as some service managers do.
-
-    Otherwise the next file that is opened would get the number of the stream, and what is written to that.
-    """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-
-
-_open_closed_streams()
+open_closed()
 out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
 
 BAD_INPUT, REFUSED, NOT_DELIVERED = 2, 3, 4

@@ -46,3 +46,18 @@ def test_a_stream_that_is_closed_changes_no_exit_code(closed: str) -> None:
         ended = subprocess.run(["sh", "-c", line, sys.executable], capture_output=True, text=True, check=False)
         assert ended.returncode == code, ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stream", [">/dev/full", "2>/dev/full", "| true"])
+@pytest.mark.parametrize(("asked", "code"), [("steps", 0), ("run nowhere", 2), ("run nowhere --json", 2)])
+def test_output_that_is_lost_is_no_failure_of_the_work(stream: str, asked: str, code: int) -> None:
+    if asked == "steps" and stream != "2>/dev/full":
+        code = 120  # nobody takes a part of the steps for all of them
+    line = f'set -o pipefail; "$0" -m anon_pipeline {asked} {stream}'
+    ended = subprocess.run(["bash", "-c", line, sys.executable], capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert "the disk is full" not in ended.stderr
+    if stream == ">/dev/full" and asked != "run nowhere":
+        assert "standard output cannot be written (No space left on device)" in ended.stderr
