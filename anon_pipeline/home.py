@@ -84,7 +84,8 @@ class Home:
         Raises
         ------
         InputError
-            If they cannot be created or written, or if their path cannot be part of a database's address.
+            If they cannot be created or written, belong to another user, or if their path cannot be part of a
+            database's address.
         """
         if any(letter in str(self.root) for letter in "?%"):  # not literal in the address of a database
             raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
@@ -97,6 +98,7 @@ class Home:
             self.releases.mkdir(exist_ok=True)
             self.releases.chmod(0o755)
             self.private.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._require_own()
             self.private.chmod(0o700)
         except OSError as error:
             raise InputError(
@@ -107,11 +109,49 @@ class Home:
                 raise InputError(f"{folder}: cannot be written; set {VARIABLE} to a folder of your own")
         return self
 
+    @property
+    def is_own(self) -> bool:
+        """Whether there is a private zone, of this user."""
+        try:
+            return self.private.stat().st_uid == os.geteuid()
+        except OSError:
+            return False
+
+    @property
+    def owner(self) -> str:
+        """The user to whom the private zone belongs."""
+        try:
+            return self.private.owner()
+        except KeyError:
+            return str(self.private.stat().st_uid)
+
+    def keeps(self, file: Path) -> bool:
+        """Whether a file is in the private zone, as far as this user may look: other users find none there."""
+        return os.access(self.private, os.X_OK) and file.exists()
+
     def private_folder(self, *parts: str) -> Path:
-        """A folder of the private zone, created if absent; only the owner may enter."""
+        """A folder of the private zone, created if absent; only the owner may enter.
+
+        Raises
+        ------
+        InputError
+            If the private zone belongs to another user.
+        """
         folder = self.private.joinpath(*parts)
+        if self.private.exists():
+            self._require_own()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
+
+    def _require_own(self) -> None:
+        """Let nobody else write into a private zone, root neither, whose files its owner could not read afterwards."""
+        if not self.is_own:
+            raise InputError(self.of_another_user)
+
+    @property
+    def of_another_user(self) -> str:
+        """What a command says that is not run by the owner of the private zone."""
+        return f"{self.private}: belongs to the user {self.owner}; run the command as this user"
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:

@@ -85,16 +85,32 @@ def command() -> None:
             show()
             _fail_in_json(error.format_message(), BAD_INPUT)  # type: ignore[attr-defined]
             sys.exit(BAD_INPUT)
-        if out_of_space(error):
-            _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
-        if is_damaged(error):
-            _fail(f"{Home.default().root}: {DAMAGED}", BAD_INPUT)
-        if os.environ.get(DEBUG_VARIABLE):
-            raise
-        _fail(
-            f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 shows the traceback, with people's values",
-            1,
-        )
+        _fail_unexpectedly(error)
+
+
+def _fail_unexpectedly(error: Exception) -> None:
+    """Tell what the machine refuses, with the exit code of bad input, and all else as an error of our own."""
+    if out_of_space(error):
+        _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
+    if is_damaged(error):
+        _fail(f"{Home.default().root}: {DAMAGED}", BAD_INPUT)
+    if os.environ.get(DEBUG_VARIABLE):
+        raise error
+    if isinstance(error, OSError) and error.strerror and not isinstance(error, ConnectionError):
+        _fail(_refused_by_the_system(error), BAD_INPUT)
+    _fail(
+        f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 shows the traceback, with people's values",
+        1,
+    )
+
+
+def _refused_by_the_system(error: OSError) -> str:
+    if error.filename is None:  # such as where there is no folder for temporary files
+        return f"the system refuses what the command needs: {error.strerror}"
+    home = Home.default()
+    if Path(str(error.filename)).is_relative_to(home.private) and home.private.exists() and not home.is_own:
+        return home.of_another_user
+    return f"{error.filename}: cannot be read or written ({error.strerror})"
 
 
 def _give_a_home() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -115,6 +116,9 @@ def verify_releases(
     with ledger.undisturbed(home):
         problems = ledger.verify(home, key)
     problems += delivery.verify(home, dataset, version)
+    if home.private.exists() and not os.access(home.private, os.X_OK):
+        told = f"{home.private} belongs to the user {home.owner}, who alone can check copies and the newest line"
+        err.print(told, markup=False, highlight=False, soft_wrap=True)
     if as_json:
         print_json({"holds": not problems, "problems": problems})
     else:

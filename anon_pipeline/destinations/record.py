@@ -31,10 +31,10 @@ class Copy:
 
 
 def read(home: Home, dataset: str, version: str) -> list[Copy]:
-    """The recorded copies of a release."""
+    """The recorded copies of a release; other users than the owner of the home see none."""
     try:
         content = json.loads(_file(home, dataset, version).read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, PermissionError):
         return []
     return [
         Copy(Destination.model_validate(copy["place"]), copy["state"], copy["time"], copy["why"]) for copy in content
@@ -51,7 +51,9 @@ def note(home: Home, dataset: str, version: str, place: Destination, state: str,
 
 
 def recorded(home: Home) -> Iterator[tuple[str, str]]:
-    """Dataset and version of all releases that were put somewhere."""
+    """Dataset and version of all releases that were put somewhere; other users than the owner of the home see none."""
+    if not home.keeps(home.private / "destinations"):
+        return
     for file in sorted((home.private / "destinations").glob("*/*.json")):
         yield file.parent.name, file.stem
 

@@ -293,8 +293,8 @@ def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
 
 @contextmanager
 def undisturbed(home: Home) -> Iterator[None]:
-    """Block writers while the ledger is checked, if this is their home; an auditor's copy has no private zone."""
-    if not os.access(home.private, os.W_OK):
+    """Block writers while the ledger is checked, in one's own home: others cannot, and an auditor's copy has none."""
+    if not home.is_own or not os.access(home.private, os.W_OK):
         yield
         return
     with home.lock("ledger"):
@@ -311,7 +311,7 @@ def _broken_signature(home: Home, key: Ed25519PublicKey) -> list[str]:
         content, signatures = home.ledger.read_bytes(), [signature_file(home).read_bytes()]
     except OSError:
         return ["the ledger or its signature is gone"]
-    if _seal(home).exists() and (under_way := json.loads(_seal(home).read_text())["signature"]):
+    if home.keeps(_seal(home)) and (under_way := json.loads(_seal(home).read_text())["signature"]):
         signatures.append(bytes.fromhex(under_way))
     fits = any(signing.fits(key, signature, content) for signature in signatures)
     return [] if fits else ["the ledger is not what was signed with this key"]
@@ -326,7 +326,7 @@ def _broken_head(home: Home) -> list[str]:
         expected = {_head(home).read_text()}
     except OSError:
         return []
-    if _seal(home).exists():
+    if home.keeps(_seal(home)):
         expected.add(json.loads(_seal(home).read_text())["head"])
     return [] if _head_of(home) in expected else ["the last ledger line is not the one that was written last"]
 
@@ -351,7 +351,7 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
 
 def _broken_pointers(home: Home) -> list[str]:
     """Pointers to another release than the current one; the next command repairs the pointer of a killed one."""
-    if (home.private / UNFINISHED).exists():
+    if home.keeps(home.private / UNFINISHED):
         return []
     pointers = [pointer for pointer in sorted(home.releases.glob(f"*/{POINTER}")) if pointer.is_symlink()]
     return [

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -222,6 +223,17 @@ def test_a_home_that_is_read_only_cannot_be_written(fresh: Place, tmp_path: Path
     with tmpfs(tmp_path / "mount", "ro,size=1m") as mount:
         ended = harness.command("run", fresh.dataset, home=mount / "home")
     assert_one_sentence(ended, "cannot be written (Read-only file system)")
+
+
+def without_temporary_files() -> None:
+    tempfile.tempdir, tempfile._candidate_tempdir_list = None, lambda: ["/proc"]  # type: ignore[attr-defined]
+
+
+def test_a_machine_that_lets_nobody_write_temporary_files_is_told(published: Place) -> None:
+    """As a container whose file system is read-only has no folder for them."""
+    for asked in (["run", published.dataset], ["run", published.dataset, "--dry-run"]):
+        ended = harness.command(*asked, home=published.home.root, sabotage=without_temporary_files)
+        assert_one_sentence(ended, "No usable temporary directory found in ['/proc']")
 
 
 @pytest.mark.parametrize("file", ["mlflow/mlflow.db", "dagster/history/runs.db", "dagster/history/runs/index.db"])
