@@ -6,13 +6,14 @@ Their own commands do the same, but MLflow's command takes the address with the 
 import sys
 
 import sqlalchemy as sql
+from alembic.util.exc import CommandError
 from sqlalchemy.pool import NullPool
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home
+from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import BAD_INPUT
-from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.pipeline.tracking.runs import OTHER_SCHEMA, Tracking
 
 
 def upgrade(home: Home) -> None:
@@ -33,9 +34,29 @@ def upgrade(home: Home) -> None:
         _upgrade_db(engine)
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """Upgrade the records of this home; returns the exit code, after a sentence where they cannot be upgraded."""
     try:
         upgrade(Home.default().prepare())
-    except InputError as error:
-        print(f"anon-pipeline: {error}", file=sys.stderr)
-        sys.exit(BAD_INPUT)
+    except Exception as error:
+        sentence = _told(error)
+        if sentence is None:
+            raise
+        print(f"anon-pipeline: {sentence}", file=sys.stderr)
+        return BAD_INPUT
+    return 0
+
+
+def _told(error: Exception) -> str | None:
+    root = Home.default().root
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, CommandError):  # Alembic does not know the schema
+        return f"{root}: {OTHER_SCHEMA}"
+    if is_damaged(error):
+        return f"{root}: {DAMAGED}"
+    return f"{root}: the disk is full; free or allow disk space" if out_of_space(error) else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

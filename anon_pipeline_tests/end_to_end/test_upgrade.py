@@ -12,6 +12,7 @@ from alembic import command
 from mlflow.store.db.utils import _get_alembic_config
 
 from anon_pipeline.home import VARIABLE
+from anon_pipeline.pipeline import upgrade
 from anon_pipeline_tests.end_to_end.harness import Place
 from anon_pipeline_tests.end_to_end.test_kill import mlflow_states
 
@@ -37,3 +38,31 @@ def test_an_older_store_of_mlflow_is_upgraded(published: Place, monkeypatch: pyt
     assert done.returncode == 0, done.stderr
     assert schema(database) == newest
     assert mlflow_states(published.home) == before
+
+
+@pytest.mark.parametrize("file", ["mlflow/mlflow.db", "dagster/history/runs.db", "dagster/history/runs/index.db"])
+@pytest.mark.parametrize("state", ["newer", "damaged"])
+def test_records_that_cannot_be_upgraded_are_told(
+    published: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], file: str, state: str
+) -> None:
+    database = published.home.private / file
+    if state == "damaged":
+        database.write_bytes(b"no database" * 1000)
+    else:
+        with closing(sqlite3.connect(database)) as connection, connection:
+            connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    monkeypatch.setenv(VARIABLE, str(published.home.root))
+    assert upgrade.main() == 2
+    remedy = {"newer": "after a return to a former version move", "damaged": "is damaged; restore the home"}[state]
+    assert remedy in capsys.readouterr().err
+
+
+def test_a_run_with_mlflow_records_of_a_newer_version_says_what_to_do(published: Place) -> None:
+    with closing(sqlite3.connect(published.home.private / "mlflow/mlflow.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
+    refused = published.run()
+    assert refused.exit_code == 2, refused.said
+    assert "after a return to a former version move private/dagster or private/mlflow away" in refused.sentence
+    (published.home.private / "mlflow").rename(published.home.private / "newer")
+    again = published.run()
+    assert again.exit_code == 0, again.said

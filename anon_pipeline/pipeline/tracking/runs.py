@@ -22,6 +22,13 @@ ADDRESS = "sqlite:///"
 KIND = {"mlflow.experimentKind": "custom_model_development"}
 DATASET, DAGSTER_RUN, STEP, PARENT = "dataset", "dagster_run_id", "step", "mlflow.parentRunId"
 
+#: The sentence about records whose schema is older or newer than that of the installed libraries.
+OTHER_SCHEMA = (
+    "Dagster's or MLflow's records have the schema of another version; after an upgrade run `python -m "
+    "anon_pipeline.pipeline.upgrade`; after a return to a former version move private/dagster or private/mlflow away, "
+    "whose records then begin anew"
+)
+
 
 @dataclass(frozen=True)
 class Tracking:
@@ -136,7 +143,7 @@ def _of_release(
 @cache
 def _client(uri: str, home: Home) -> Any:
     """The client of a store, made once per process, since making one checks the schema and all migrations."""
-    from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient
+    from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient, MlflowException
 
     for noisy in ("alembic", "mlflow.store.db.utils"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
@@ -147,8 +154,13 @@ def _client(uri: str, home: Home) -> Any:
             write_ahead(Path(uri.removeprefix(ADDRESS)))
         else:
             MLFLOW.check_answers(uri)
-        client = MlflowClient(uri, uri)  # otherwise it may use the registry of another home
-        client.search_experiments(max_results=1)
+        try:
+            client = MlflowClient(uri, uri)  # otherwise it may use the registry of another home
+            client.search_experiments(max_results=1)
+        except MlflowException as error:
+            if "out-of-date database schema" not in str(error):
+                raise
+            raise InputError(f"{home.root}: {OTHER_SCHEMA}") from None
         follow_moved_home(uri, home.private / "mlflow" / "artifacts")
     return client
 
