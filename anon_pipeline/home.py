@@ -87,6 +87,8 @@ class Home:
             If they cannot be created or written, belong to another user, or if their path cannot be part of a
             database's address.
         """
+        if any("\ud800" <= letter <= "\udfff" for letter in str(self.root)):
+            raise InputError(f"{str(self.root)!a}: is not UTF-8; set {VARIABLE} to another folder")
         if any(letter in str(self.root) for letter in "?%"):  # not literal in the address of a database
             raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
         os.umask(0o077)  # other users can only read files that are made public on purpose

@@ -98,10 +98,20 @@ def _fail_unexpectedly(error: Exception) -> None:
         raise error
     if isinstance(error, OSError) and error.strerror and not isinstance(error, ConnectionError):
         _fail(_refused_by_the_system(error), BAD_INPUT)
+    if isinstance(error, UnicodeEncodeError) and _in_a_path(error):
+        _fail(
+            "a path has letters that are no UTF-8, or that the locale lacks; rename it, or set LC_ALL=C.UTF-8",
+            BAD_INPUT,
+        )
     _fail(
         f"internal error ({type(error).__name__}); {DEBUG_VARIABLE}=1 shows the traceback, with people's values",
         1,
     )
+
+
+def _in_a_path(error: UnicodeEncodeError) -> bool:
+    """Whether it is about bytes of a path that are no text: Python writes them as surrogates, here or in any locale."""
+    return "\udc80" <= error.object[error.start] <= "\udcff" or sys.getfilesystemencoding() != "utf-8"
 
 
 def _refused_by_the_system(error: OSError) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -40,14 +41,18 @@ def open_closed() -> None:
 
 
 def be_patient() -> None:
-    """Let the command finish and keep its exit code where a stream cannot be written: a full disk, a closed pipe."""
+    """Let the command finish and keep its exit code where a stream cannot take its output.
+
+    The disk is full, the reader has closed it, or its encoding has no such letter.
+    """
     for name in ("stdout", "stderr"):
         given = getattr(sys, name)
         raw = _Patient(given.fileno(), "w", closefd=False)
         _streams[name] = raw, given
-        text = io.TextIOWrapper(
-            io.BufferedWriter(raw), given.encoding, given.errors, line_buffering=name == "stderr" or raw.isatty()
-        )
+        # Paths need not be UTF-8 and are given back as they are; other encodings lack letters of names and tables.
+        unwritable = "surrogateescape" if codecs.lookup(given.encoding).name == "utf-8" else "backslashreplace"
+        lines = name == "stderr" or raw.isatty()
+        text = io.TextIOWrapper(io.BufferedWriter(raw), given.encoding, unwritable, line_buffering=lines)
         setattr(sys, name, text)
 
 

@@ -1,12 +1,15 @@
 """Commands that take the same kind of thing take the same options for it."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
 from anon_pipeline_tests.end_to_end.harness import Place, command
 
 
@@ -61,3 +64,30 @@ def test_output_that_is_lost_is_no_failure_of_the_work(stream: str, asked: str, 
     assert "the disk is full" not in ended.stderr
     if stream == ">/dev/full" and asked != "run nowhere":
         assert "standard output cannot be written (No space left on device)" in ended.stderr
+
+
+@pytest.mark.long
+def test_letters_that_a_stream_or_a_locale_lacks_are_no_internal_error(tmp_path: Path) -> None:
+    table = tmp_path / "people.csv"
+    table.write_text("größe,b\n" + "1,Zürich\n" * 20)
+    place = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "ANON_PIPELINE_HOME": str(tmp_path / "home")}
+
+    def profile(file: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+        asked = [sys.executable, "-m", "anon_pipeline", "profile", os.fsencode(file)]
+        return subprocess.run(asked, capture_output=True, check=False, env=os.environ | environment)
+
+    written = profile(table, PYTHONIOENCODING="ascii")
+    assert written.returncode == 0, written.stderr
+    assert b"gr\\xf6\\xdfe" in written.stdout
+    for named, environment in (("ö".encode(), place | {"PYTHONUTF8": "0"}), (b"\xf6", {})):
+        odd = tmp_path / (os.fsdecode(named) + ".csv")
+        table.rename(odd)
+        refused = profile(odd, **environment)
+        assert refused.returncode == 2, refused.stderr
+        assert b"a path has letters that are no UTF-8, or that the locale lacks" in refused.stderr
+        odd.rename(table)
+
+
+def test_a_home_whose_path_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"h\\udcf6me': is not UTF-8"):
+        Home(tmp_path / os.fsdecode(b"h\xf6me")).prepare()
