@@ -14,7 +14,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -34,6 +34,8 @@ Progress = Callable[[int, int], None]
 PRELOADED = "anon_pipeline.preloaded"
 #: Assumed bytes of a worker process: its imports, a few hundred thousand people and a model of them.
 MEMORY_OF_ONE = 600_000_000
+#: Seconds after which it is looked whether tasks still go to the processes.
+LOOK_AGAIN = 5.0
 
 
 class Workers:
@@ -86,7 +88,7 @@ class Workers:
             return results
         with self._ended_on_error():
             futures = [self._pool().submit(_one_thread, function, task) for task in tasks]
-            for done, future in enumerate(as_completed(futures), 1):
+            for done, future in enumerate(self._completed(futures), 1):
                 if future.exception() is not None:
                     break
                 if progress is not None:
@@ -102,7 +104,26 @@ class Workers:
             return
         with self._ended_on_error():
             future: Future[T] = self._pool().submit(_one_thread, function, task)
-            yield future.result
+            yield lambda: next(self._completed([future])).result()
+
+    def _completed(self, futures: Sequence[Future[T]]) -> Iterator[Future[T]]:
+        """The futures as they are done, as long as the thread lives that hands tasks to the processes.
+
+        Raises
+        ------
+        InputError
+            If it has died, as where the system starts no further thread; nothing would ever be done.
+        """
+        pending = set(futures)
+        while pending:
+            done, pending = wait(pending, LOOK_AGAIN, FIRST_COMPLETED)
+            yield from done
+            manager = getattr(self._executor, "_executor_manager_thread", None)
+            if manager is not None and not manager.is_alive() and not any(future.done() for future in pending):
+                raise InputError(
+                    "the system starts no further thread for the processes at work; allow more (`ulimit -u`, or the "
+                    "limit of the container), or let one process work with --threads 1"
+                )
 
     def close(self) -> None:
         """End the processes, also during a task."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.queues
 import os
 import signal
 import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,30 @@ def test_after_an_error_work_goes_on_with_new_processes(two: Workers) -> None:
 def test_a_process_that_is_killed_is_told_in_a_sentence(two: Workers) -> None:
     with pytest.raises(InputError, match=r"one of 2 .* was ended from outside, most likely .* --threads"):
         two.map(killed, [(0,), (1,), (2,)])
+
+
+def asked_meanwhile(workers: Workers) -> float:
+    with workers.meanwhile(drawn, 1) as result:
+        return result()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("ask", [asked_meanwhile, lambda workers: workers.map(drawn, [(1,), (2,), (3,)])])
+def test_a_system_that_starts_no_further_thread_is_told(
+    monkeypatch: pytest.MonkeyPatch, ask: Callable[[Workers], object]
+) -> None:
+    """The thread that hands tasks to the processes dies of it, and the run waited for ever, with its locks."""
+
+    def refused(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("anon_pipeline.workers.LOOK_AGAIN", 0.1)
+    with Workers(2) as workers:
+        with monkeypatch.context() as patched:
+            patched.setattr(multiprocessing.queues.Queue, "_start_thread", refused)
+            with pytest.raises(InputError, match="starts no further thread"):
+                ask(workers)
+        assert workers.map(drawn, [(1,), (2,)]) == [drawn(1), drawn(2)]
 
 
 def test_meanwhile_gives_the_result_when_it_is_asked_for(two: Workers) -> None:
