@@ -149,10 +149,18 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     Raises
     ------
     InputError
-        If the named or stored key cannot be used; a stored key is never replaced by a new one.
+        If the named or stored key cannot be used, or the stored one is gone and there are releases of the dataset; a
+        stored key is never replaced by a new one.
     """
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
+    place = kept_place(spec.dataset, home)
+    if not place.exists() and (home.releases / spec.dataset).is_dir():
+        raise InputError(
+            f"key: {place} is gone, and there are releases of {spec.dataset}; restore it from a backup, since the same "
+            "people under another key reveal more than either release does, or decide for a new one: `(umask 077; "
+            f"openssl rand -hex 32 > {place})`"
+        )
     key, is_new = kept_key(spec.dataset, home)
     if is_new:
         log.warning(

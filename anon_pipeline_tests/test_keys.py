@@ -1,7 +1,9 @@
 """The dataset's private key: made once, kept for its owner alone, and numbers that only its holder can draw."""
 
 import os
+import re
 import stat
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,10 @@ from hypothesis import strategies as st
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.keys import Key, kept_key
+from anon_pipeline.keys import Key, kept_key, kept_place, private_key
 from anon_pipeline.release import signing
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import policy
 
 
 @pytest.fixture
@@ -42,6 +46,21 @@ def test_a_kept_key_that_cannot_be_used_is_told_and_not_replaced(home: Home, con
     assert kept.read_text() == content
 
 
+def test_a_key_that_is_lost_after_a_release_is_not_made_anew_by_itself(home: Home) -> None:
+    """Two releases of the same people under two keys reveal more than either; a person decides."""
+    spec = ReleaseSpec.model_validate(policy())
+    private_key(spec, home)
+    (home.releases / spec.dataset).mkdir()
+    assert private_key(spec, home) == kept_key(spec.dataset, home)[0]
+    kept_place(spec.dataset, home).unlink()
+    with pytest.raises(InputError, match=r"people\.key is gone, and there are releases of people; restore it") as told:
+        private_key(spec, home)
+    command = re.search(r"`\((.*)\)`", str(told.value))
+    assert command is not None
+    subprocess.run(["sh", "-c", command[1]], check=True)
+    assert private_key(spec, home) == kept_key(spec.dataset, home)[0]
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), min_size=1, unique=True))
 def test_a_block_has_one_number_per_key_purpose_and_domain(blocks: list[tuple[int, int]]) -> None:
     asked = np.array(blocks, dtype=np.uint64)
@@ -57,17 +76,15 @@ def test_a_block_has_one_number_per_key_purpose_and_domain(blocks: list[tuple[in
 
 def test_a_key_of_another_owner_is_refused(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     kept_key("people", home)
-    owner = os.geteuid()
-    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
     monkeypatch.setattr(os, "fstat", lambda file, tell=os.fstat: _of_another(tell(file)))
     with pytest.raises(InputError, match="belongs to another user; keep the key in a file of your own"):
         kept_key("people", home)
 
 
 def _of_another(status: os.stat_result) -> os.stat_result:
-    """The same file in the hands of user 12345, whoever runs the tests."""
+    """The same file in the hands of somebody else, whoever runs the tests."""
     told = list(status)
-    told[4] = 12345  # st_uid
+    told[4] = os.geteuid() + 1  # st_uid
     return os.stat_result(told)
 
 
