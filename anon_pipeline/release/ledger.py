@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -202,7 +202,20 @@ def require_unaltered(home: Home) -> None:
             )
         problems += _broken_signature(home, key.public_key())
     if problems:
-        raise Refused([f"{problem}; restore {home.releases} from a copy" for problem in problems])
+        raise Refused([f"{problem}; {_how_to_restore(home)}" for problem in problems])
+
+
+def _how_to_restore(home: Home) -> str:
+    """What to restore; a private zone from an older backup knows a former line as the last one."""
+    lines = _lines(home)
+    with suppress(OSError):
+        if _head(home).read_text() in {FIRST, *map(hash_of, lines[:-1])}:
+            return (
+                f"{home.private} knows a former line as the last: if it is from an older backup, restore it from one "
+                f"that is as new as the ledger; if the lines since are not of this home, restore {home.releases} from "
+                "a copy"
+            )
+    return f"restore {home.releases} from a copy"
 
 
 def sign(home: Home) -> int:

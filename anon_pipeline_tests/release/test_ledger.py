@@ -173,6 +173,16 @@ def test_a_head_one_line_behind_is_found(home: Home) -> None:
     assert ledger.verify(home) == []  # an auditor's copy has no private zone
 
 
+def test_a_private_zone_from_an_older_backup_is_not_told_to_give_up_the_releases_since(home: Home) -> None:
+    for head in (ledger.hash_of(lines(home)[0]), ledger.hash_of(lines(home)[-2]), ledger.FIRST):
+        (home.private / "ledger.head").write_text(head)
+        with pytest.raises(Refused, match=r"written last; .*private knows a former line as the last: if it is from"):
+            ledger.append(home, ledger.PUBLISH, "others", "eeee", "f" * 64)
+    (home.private / "ledger.head").write_text(ledger.hash_of("no line of this ledger"))
+    with pytest.raises(Refused, match=r"not the one that was written last; restore .* from a copy"):
+        ledger.append(home, ledger.PUBLISH, "others", "eeee", "f" * 64)
+
+
 def test_an_altered_ledger_is_not_continued(home: Home) -> None:
     """The next line would vouch for what was altered before it."""
     altered = lines(home)
