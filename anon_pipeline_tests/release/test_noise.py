@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -136,7 +137,8 @@ class Told:
         self.tree = AnonymizerTree(k=10).fit_cells(cells)
         self.class_ = self.tree.partition_.apply(cells.codes)[cell]
 
-    def figures(self, codes: IntArray, noise: Noise | None) -> dict[str, object]:
+    def figures(self, codes: IntArray, draws: Sequence[Noise | None]) -> list[dict[str, object]]:
+        """All figures of a source with these values, told once for each noise."""
         cells = Cells(self.domains, codes.astype(np.int32), np.ones(len(codes), np.int64), np.zeros((len(codes), 1)))
         summaries, sizes = self.tree.summaries_, self.tree.sizes_
         apart = {
@@ -145,14 +147,20 @@ class Told:
         }
         lost = information_loss(cells, self.class_, len(sizes))
         candidate = {"released": len(codes), "suppressed": 0, "waiting": 0, "information_loss": lost, "apart": apart}
-        alike = ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1])
+        risk = risk_of(ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1]), None)
         pairs = associations(cells, self.class_, summaries, sizes, {})
-        told = {
-            "loss": losses(candidate, noise),
-            "risk": fineness.risk(risk_of(alike, None), len(codes), noise),
-            "ties": fineness.associations(pairs, len(codes), noise)["pairs"],
-        }
-        return dict(flat(told))
+        return [
+            dict(
+                flat(
+                    {
+                        "loss": losses(candidate, noise),
+                        "risk": fineness.risk(risk, len(codes), noise),
+                        "ties": fineness.associations(pairs, len(codes), noise)["pairs"],
+                    }
+                )
+            )
+            for noise in draws
+        ]
 
     def others(self, person: int, column: int) -> list[int]:
         """The values that the person may have instead, as far as the class says."""
@@ -185,7 +193,7 @@ def ruled_out(told: Told, tries: int, draws: list[Noise | None]) -> float:
             continue
         changed = told.codes.copy()
         changed[person, column] = random.choice(others)
-        true, other = ([told.figures(codes, noise) for noise in draws] for codes in (told.codes, changed))
+        true, other = (told.figures(codes, draws) for codes in (told.codes, changed))
         out.append(
             any(sum(one[name] not in {of[name] for of in other} for one in true) > 0.5 * len(draws) for name in true[0])
         )
