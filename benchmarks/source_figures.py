@@ -28,7 +28,7 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import associations
 from anon_pipeline.release.facts import losses, risk_of
-from anon_pipeline.release.noise import SCALE, Noise
+from anon_pipeline.release.noise import NO_NOISE, SCALE, Noise
 from anon_pipeline.tables import Cells
 from benchmarks.large import ADULT
 from benchmarks.machine import processor
@@ -67,7 +67,7 @@ class Source:
         self.tree = AnonymizerTree(k=K).fit_cells(cells)
         self.class_ = self.tree.partition_.apply(cells.codes)[cell]
 
-    def figures(self, codes: IntArray, noise: Noise | None) -> Any:
+    def figures(self, codes: IntArray, noise: Noise) -> Any:
         people = len(codes)
         cells = Cells(self.domains, codes.astype(np.int32), np.ones(people, np.int64), np.zeros((people, 1)))
         apart = {domain.name: people - int(np.bincount(codes[:, at]).max()) for at, domain in enumerate(self.domains)}
@@ -111,10 +111,10 @@ class Source:
 def measured(people: int, tries: int) -> str:
     source = Source(people)
     random = np.random.default_rng(1)
-    rounded, before = source.figures(source.codes, None), source.in_steps(source.codes)
+    rounded, before = source.figures(source.codes, NO_NOISE), source.in_steps(source.codes)
     ruled_out, evidence, bound = [], [], []
     for codes in source.tried(tries):
-        ruled_out.append(source.figures(codes, None) != rounded)
+        ruled_out.append(source.figures(codes, NO_NOISE) != rounded)
         apart = np.abs(source.in_steps(codes) - before) / SCALE
         drawn = random.laplace(size=(DRAWS, len(apart)))
         evidence += (np.abs(drawn - apart) - np.abs(drawn)).sum(axis=1).tolist()

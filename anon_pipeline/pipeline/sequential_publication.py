@@ -198,14 +198,14 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
     }
 
 
-def published_intersection(overlap: Intersection, people: int, k: int, noise: Noise | None) -> dict[str, Any]:
+def published_intersection(overlap: Intersection, people: int, k: int, noise: Noise) -> dict[str, Any]:
     """The intersection as a manifest states it: exact, but for the numbers of people who left, which are in steps.
 
     These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left.
     With one person more who left, k - 1 others of the same history no longer stand out.
     """
-    left = fineness.coarse(overlap.left, people, noise and noise.of("left"))
-    left_below = fineness.moved_together(overlap.left_below, people, k, noise and noise.of("left_below"))
+    left = fineness.coarse(overlap.left, people, noise.of("left"))
+    left_below = fineness.moved_together(overlap.left_below, people, k, noise.of("left_below"))
     return dataclasses.asdict(overlap) | {"left": left, "left_below": left_below}
 
 

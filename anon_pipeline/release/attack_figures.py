@@ -32,7 +32,7 @@ from anon_pipeline.release.fineness import (
     step_at_least,
     without_numbers,
 )
-from anon_pipeline.release.noise import Noise
+from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
@@ -66,15 +66,15 @@ class _Asked:
     members_per_control: float
     random_columns: int
     held_out: bool
-    noise: Noise | None
+    noise: Noise
 
 
-def audit(content: Facts | None, asked: Audit, noise: Noise | None) -> Facts | None:
+def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
     """The results of the attacks, as `audit.people.audit` gives them, as fine as may be published."""
     if content is None:
         return None
     published = _with_reasons(content)
-    noise = noise and replace(noise.of("audit"), scale=SCALE)
+    noise = noise.of("audit").at_most(SCALE)
     if "control" in content and content.get("findings"):
         members, control = content["members"], content["control"]
         of = _Asked(
@@ -87,7 +87,7 @@ def audit(content: Facts | None, asked: Audit, noise: Noise | None) -> Facts | N
         )
         published["findings"] = [_finding(finding, of) for finding in content["findings"]]
         if "guide" in content:
-            published["guide"] = _guide(published["guide"], of.held_out, noise and noise.of("guide"))
+            published["guide"] = _guide(published["guide"], of.held_out, noise.of("guide"))
         if of.held_out and "bounds" in content:
             upper = asked.bounds_on == "upper_end"
             published["bounds"] = [_bound(bound, published["findings"], upper) for bound in content["bounds"]]
@@ -132,7 +132,7 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     name, criterion = str(finding["name"]), finding["criterion"]
     attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
     control = None if finding["control"] is None else Rate(**finding["control"])
-    of_attack, of_control = _of(of.noise, name, "attack"), _of(of.noise, name, "control")
+    of_attack, of_control = of.noise.of(name, "attack"), of.noise.of(name, "control")
     if name.startswith(OF_ROWS) or not attack.trials:
         return finding
     if name.startswith(OF_RARE_VALUES):
@@ -147,20 +147,16 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
         # Half of all are said to be in the release, so what is said of members tells what is said of the others.
         named = _in_steps(attack, attack.trials, of_attack)
         rates = Rates(named, _in_steps(control, attack.trials, of_control), known(0.5, named.trials))
-        curves = _curves(finding["details"], attack.trials, _of(of.noise, name))
+        curves = _curves(finding["details"], attack.trials, of.noise.of(name))
         return {**with_rates(finding, rates), "details": curves}
     published = with_rates(finding, Rates(attack, _in_steps(control, of.control, of_control), baseline))
     if "by_knowledge" in finding["details"]:
         sizes = [
-            _by_knowledge(size, of.random_columns, _of(of.noise, name, str(place)))
+            _by_knowledge(size, of.random_columns, of.noise.of(name, str(place)))
             for place, size in enumerate(finding["details"]["by_knowledge"])
         ]
         published["details"] = {**finding["details"], "by_knowledge": sizes}
     return published
-
-
-def _of(noise: Noise | None, *names: str) -> Noise | None:
-    return None if noise is None else noise.of(*names)
 
 
 def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
@@ -171,25 +167,25 @@ def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Fac
     """
     conditions = attack.trials
     step = step_at_least(max(1 / math.sqrt(conditions), max(of.members_per_control, 1) / conditions / PART_OF_A_STEP))
-    rate = min(share_in_steps(control.rate, step, _of(of.noise, str(finding["name"]), "control")), MOST_LUCK)
+    rate = min(share_in_steps(control.rate, step, of.noise.of(str(finding["name"]), "control")), MOST_LUCK)
     luck = Rate(rate * conditions, conditions, rate, 0.0, MOST_LUCK)
     baseline = Rate(**finding["baseline"])
-    blind = known(_share(baseline.rate, conditions, None), conditions)  # it follows from the table
+    blind = known(_share(baseline.rate, conditions, NO_NOISE), conditions)  # it follows from the table
     return with_rates(finding, Rates(attack, luck, blind, others="as many people not in it"))
 
 
-def _by_knowledge(size: Facts, people: int, noise: Noise | None) -> Facts:
+def _by_knowledge(size: Facts, people: int, noise: Noise) -> Facts:
     of_control = ("control", "random_columns_control")
-    told = {name: None if size[name] is None else _share(size[name], people, _of(noise, name)) for name in of_control}
+    told = {name: None if size[name] is None else _share(size[name], people, noise.of(name)) for name in of_control}
     return {**size, **told}
 
 
-def _curves(details: Facts, people: int, noise: Noise | None) -> Facts:
+def _curves(details: Facts, people: int, noise: Noise) -> Facts:
     """Areas under curves in steps; shares at a threshold follow from a few control people, and are left out."""
     return {
         name: None
         if name.startswith("tpr_at") or curve is None
-        else _area(curve["value"], people, people, _of(noise, name))
+        else _area(curve["value"], people, people, noise.of(name))
         for name, curve in details.items()
     }
 
@@ -197,7 +193,7 @@ def _curves(details: Facts, people: int, noise: Noise | None) -> Facts:
 # The guiding model
 
 
-def _guide(guide: Facts, held_out: bool, noise: Noise | None) -> Facts:
+def _guide(guide: Facts, held_out: bool, noise: Noise) -> Facts:
     """The attacks on the guiding model; people without a target are not asked about, so their number is told in steps.
 
     An inverted model is made of the frequent values of members and control people, so all of its rates are in steps.
@@ -207,18 +203,18 @@ def _guide(guide: Facts, held_out: bool, noise: Noise | None) -> Facts:
     others = guide["non_members"]
     return {
         **guide,
-        "non_members": _number(others, others, _of(noise, "non_members")),
+        "non_members": _number(others, others, noise.of("non_members")),
         "membership": [_membership(finding, held_out, noise) for finding in guide["membership"]],
         "inference": [_inverted(finding, held_out, noise) for finding in guide["inference"]],
     }
 
 
-def _membership(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
+def _membership(finding: Facts, held_out: bool, noise: Noise) -> Facts:
     exact = MembershipFinding.of(finding)
-    others = _number(exact.non_members, exact.non_members, _of(noise, "non_members"))
+    others = _number(exact.non_members, exact.non_members, noise.of("non_members"))
     published = replace(exact, non_members=others)
     if held_out:
-        area = _area(exact.auc, exact.members, exact.non_members, _of(noise, exact.model, exact.attack))
+        area = _area(exact.auc, exact.members, exact.non_members, noise.of(exact.model, exact.attack))
         published = replace(
             published,
             auc=area["value"],
@@ -231,13 +227,13 @@ def _membership(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
     return published.to_json()
 
 
-def _inverted(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
-    noise = _of(noise, str(finding["name"]))
+def _inverted(finding: Facts, held_out: bool, noise: Noise) -> Facts:
+    noise = noise.of(str(finding["name"]))
     attack = Rate(**finding["attack"])
     control = None if finding["control"] is None else Rate(**finding["control"])
-    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials, _of(noise, "baseline"))
-    others = None if control is None else _in_steps(control, control.trials, _of(noise, "control"))
-    rates = Rates(_in_steps(attack, attack.trials, _of(noise, "attack")), others, baseline)
+    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials, noise.of("baseline"))
+    others = None if control is None else _in_steps(control, control.trials, noise.of("control"))
+    rates = Rates(_in_steps(attack, attack.trials, noise.of("attack")), others, baseline)
     published = model_inference.with_rates(finding, rates)
     if held_out:
         near = finding["details"].get("nearness")
@@ -245,7 +241,7 @@ def _inverted(finding: Facts, held_out: bool, noise: Noise | None) -> Facts:
         published["details"] = {
             **finding["details"],
             "labels": None,  # one of them may be that of a single person
-            "nearness": None if near is None else _area(near["auc"], fewest, fewest, _of(noise, "nearness"), "auc"),
+            "nearness": None if near is None else _area(near["auc"], fewest, fewest, noise.of("nearness"), "auc"),
         }
     return published
 
@@ -266,12 +262,12 @@ def _bound(bound: Facts, findings: Sequence[Mapping[str, Any]], upper: bool) -> 
 # Steps
 
 
-def _in_steps(rate: Rate, asked: int, noise: Noise | None) -> Rate:
+def _in_steps(rate: Rate, asked: int, noise: Noise) -> Rate:
     """A rate of `asked` people at most: share and number of people in steps, and an interval that allows for both.
 
     The successes follow from both, so that they tell no more.
     """
-    trials = _number(rate.trials, asked, _of(noise, "trials"))
+    trials = _number(rate.trials, asked, noise.of("trials"))
     if not trials:
         return wilson(0.0, 0)
     share, off = _share(rate.rate, trials, noise), _off(_step(trials), noise)
@@ -280,16 +276,16 @@ def _in_steps(rate: Rate, asked: int, noise: Noise | None) -> Rate:
     return Rate(share * trials, trials, share, low, high)
 
 
-def _off(step: float, noise: Noise | None) -> float:
+def _off(step: float, noise: Noise) -> float:
     """How far a figure can be off for its step, and in 95 % of all draws for its noise."""
-    return step * (0.5 + (0.0 if noise is None else COVERED * noise.scale))
+    return step * (0.5 + COVERED * noise.scale)
 
 
-def _number(people: int, of: int, noise: Noise | None) -> int:
+def _number(people: int, of: int, noise: Noise) -> int:
     return in_steps(people, round(step_at_least(math.sqrt(max(of, 1)))), noise)
 
 
-def _share(share: float, people: int, noise: Noise | None) -> float:
+def _share(share: float, people: int, noise: Noise) -> float:
     return share_in_steps(share, _step(people), noise)
 
 
@@ -299,7 +295,7 @@ def _step(people: int) -> float:
     return min(step_at_least(max(1 / math.sqrt(people), 1 / people / PART_OF_A_STEP)), 1.0)
 
 
-def _area(value: float, members: int, others: int, noise: Noise | None, name: str = "value") -> Facts:
+def _area(value: float, members: int, others: int, noise: Noise, name: str = "value") -> Facts:
     """An area under a curve in the step of the fewer people, with an interval that follows from it.
 
     The interval is that of J. A. Hanley and B. J. McNeil (Radiology 143, 1982), widened by how far the area can be off.

@@ -13,7 +13,7 @@ from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
 from anon_pipeline.release import attack_figures, fineness, manifest
-from anon_pipeline.release.noise import Noise
+from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.spec import ReleaseSpec
 
 Facts = dict[str, Any]
@@ -56,7 +56,7 @@ class Evidence:
     maps: Sequence[Facts]
     checks: Sequence[Facts]
     runs: Mapping[str, str]
-    noise: Noise | None
+    noise: Noise
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class GroupEvidence:
     last_step: Facts
     checks: Sequence[Facts]
     runs: Mapping[str, str]
-    noise: Noise | None
+    noise: Noise
 
 
 def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "information_loss": losses(candidate, of.noise),
             "sensitive": describe(of.classes),
             "risk": {"before": fineness.risk(before, grouped, of.noise), "after": after},
-            "noise": None if of.noise is None else of.noise.scale,
+            "noise": of.noise.scale,
         },
         "utility": fineness.utility(of.utility),
         "audit": attacks,
@@ -127,7 +127,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     }
 
 
-def losses(candidate: Facts, noise: Noise | None) -> Facts:
+def losses(candidate: Facts, noise: Noise) -> Facts:
     """The information that a candidate loses, by column and on average, in the steps in which it may be published.
 
     The step of a column follows from how many people differ, with noise as well: one of them would else decide it.
@@ -135,11 +135,11 @@ def losses(candidate: Facts, noise: Noise | None) -> Facts:
     grouped = sum(int(candidate[of]) for of in ("released", "suppressed", "waiting"))
     columns, steps = {}, {}
     for name, share in candidate["information_loss"].items():
-        of_column = noise and noise.of("information_loss", name)
-        apart = fineness.in_steps(candidate["apart"][name], PEOPLE_APART, of_column and of_column.of("apart"))
+        of_column = noise.of("information_loss", name)
+        apart = fineness.in_steps(candidate["apart"][name], PEOPLE_APART, of_column.of("apart"))
         step = steps[name] = fineness.step_of_loss(grouped, apart)
         columns[name] = 0.0 if step is None else fineness.share_in_steps(share, step, of_column)
-    mean = fineness.lost({"mean": mean_loss(columns)}, grouped, None)["mean"]  # of what is told
+    mean = fineness.lost({"mean": mean_loss(columns)}, grouped, NO_NOISE)["mean"]  # of what is told
     return {"columns": columns, "mean": mean, "step": fineness.step_of(grouped), "steps": steps}
 
 
@@ -177,14 +177,14 @@ def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
     return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **table}
 
 
-def _without_target(spec: ReleaseSpec, source: SourceFacts, noise: Noise | None) -> Facts:
+def _without_target(spec: ReleaseSpec, source: SourceFacts, noise: Noise) -> Facts:
     """The number of people left out because they have no target, coarsened, since it is counted in the source alone.
 
     If the spec leaves such people out, the entry exists even if there are none.
     """
     if spec.missing_target != "leave_out":
         return {}
-    return {"without_target": fineness.coarse(source.left_out, source.rows, noise and noise.of("without_target"))}
+    return {"without_target": fineness.coarse(source.left_out, source.rows, noise.of("without_target"))}
 
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
 from anon_pipeline.privacy.uniqueness import MOST_FOR_PITMAN
-from anon_pipeline.release.noise import Noise
+from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.tables import nearly_constant
 
 DIGITS = 4
@@ -64,7 +64,7 @@ def rounded(content: Any) -> Any:
     return float(f"{content:.{DIGITS}g}") if isinstance(content, float) and math.isfinite(content) else content
 
 
-def coarse(content: Any, people: int, noise: Noise | None, signed: bool = False) -> Any:
+def coarse(content: Any, people: int, noise: Noise, signed: bool = False) -> Any:
     """The same plain data, in steps that one of n people seldom changes; None for fewer than 100 people.
 
     Shares and correlations, which one person changes by about 1/n, are told in steps of at least 1/sqrt(n). Whole
@@ -73,19 +73,13 @@ def coarse(content: Any, people: int, noise: Noise | None, signed: bool = False)
 
     Parameters
     ----------
-    noise : that of the figures, by their keys; None for figures that others can count again, or that are drawn
+    noise : that of the figures, by their keys
     signed : whether shares can be negative, as correlations and differences are
     """
     if isinstance(content, dict):
-        return {
-            key: coarse(value, people, None if noise is None else noise.of(str(key)), signed)
-            for key, value in content.items()
-        }
+        return {key: coarse(value, people, noise.of(str(key)), signed) for key, value in content.items()}
     if isinstance(content, list | tuple):
-        return [
-            coarse(value, people, None if noise is None else noise.of(str(place)), signed)
-            for place, value in enumerate(content)
-        ]
+        return [coarse(value, people, noise.of(str(place)), signed) for place, value in enumerate(content)]
     if isinstance(content, bool) or not isinstance(content, int | float) or not math.isfinite(content):
         return content
     if people < FEWEST:
@@ -96,29 +90,25 @@ def coarse(content: Any, people: int, noise: Noise | None, signed: bool = False)
     return share_in_steps(content, step_of(people), noise, signed)
 
 
-def in_steps(number: int, step: int, noise: Noise | None) -> int:
+def in_steps(number: int, step: int, noise: Noise) -> int:
     """A number of people in whole steps, after noise."""
-    return step * max(_steps(number, step, noise), 0)
+    return step * max(noise.steps(number, step), 0)
 
 
-def share_in_steps(share: float, step: float, noise: Noise | None, signed: bool = False) -> float:
+def share_in_steps(share: float, step: float, noise: Noise, signed: bool = False) -> float:
     """A share in whole steps, after noise: from 0, or from -1 if it can be negative, to 1."""
-    told = min(max(step * _steps(share, step, noise), -1.0 if signed else 0.0), 1.0)
+    told = min(max(step * noise.steps(share, step), -1.0 if signed else 0.0), 1.0)
     return float(f"{told:.{DIGITS}g}")
 
 
-def _steps(value: float, step: float, noise: Noise | None) -> int:
-    return round(value / step) if noise is None else noise.steps(value, step)
-
-
-def lost(shares: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+def lost(shares: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """Shares of the variance that are lost, in the step of the people, also for few.
 
     They compare what classes show with values that they hide; in all digits they would tell who knows the other values
     the last one.
     """
     return {
-        name: share_in_steps(share, step_of(people), None if noise is None else noise.of(name))
+        name: share_in_steps(share, step_of(people), noise.of(name))
         if share is not None and math.isfinite(share)
         else None
         for name, share in shares.items()
@@ -145,7 +135,7 @@ def step_of(people: int) -> float:
     return step_at_least(1 / math.sqrt(max(1, people)))
 
 
-def associations(content: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+def associations(content: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """The associations in the source, with noise, and in the release, in the same step so that they can be compared.
 
     A pair's step follows from the people of whom both values are known; if these are few, nothing is said of the pair.
@@ -155,22 +145,22 @@ def associations(content: dict[str, Any], people: int, noise: Noise | None) -> d
     pairs = []
     for pair in content["pairs"]:
         counting, signed = pair["people"], pair["measure"] in SIGNED
-        of_pair = None if noise is None else noise.of("associations", *pair["columns"])
+        of_pair = noise.of("associations", *pair["columns"])
         told = {
             when: None if pair[when] is None or counting < FEWEST else _strength(pair[when], signed, counting, of_when)
-            for when, of_when in (("before", of_pair), ("after", None))  # who has the release can count it again
+            for when, of_when in (("before", of_pair), ("after", NO_NOISE))  # who has the release can count it again
         }
         pairs.append({name: value for name, value in pair.items() if name != "people"} | told)
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
 
 
-def _strength(value: float, signed: bool, people: int, noise: Noise | None) -> float:
+def _strength(value: float, signed: bool, people: int, noise: Noise) -> float:
     if signed:
         return float(coarse(value, people, noise, signed))
     return float(f"{math.sqrt(coarse(value**2, people, noise)):.{DIGITS}g}")
 
 
-def risk(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any] | None:
+def risk(before: dict[str, Any], people: int, noise: Noise) -> dict[str, Any] | None:
     """The re-identification risk of the source, coarsened; None for few people.
 
     One person decides the largest risk, so it is what the told number of unique people says: 1 if there must be any,
@@ -180,13 +170,13 @@ def risk(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, 
     """
     if people < FEWEST:
         return None
-    noise = None if noise is None else noise.of("risk")
+    noise = noise.of("risk")
     plain = {name: figure for name, figure in before.items() if name not in (ESTIMATES, "records", "marketer")}
     coarsened: dict[str, Any] = (
         coarse(plain, people, noise) | {"records": people} | _by_class_size(before, people, noise)
     )
     if "marketer" in before:  # without a population it is the prosecutor's mean
-        coarsened["marketer"] = coarse(before["marketer"], people, noise and noise.of("prosecutor", "mean"))
+        coarsened["marketer"] = coarse(before["marketer"], people, noise.of("prosecutor", "mean"))
     some_are_unique = (coarsened.get("unique_records") or 0) >= SURELY * step_at_least(math.sqrt(people))
     for of in ("prosecutor", "journalist"):
         if coarsened.get(of):
@@ -197,19 +187,18 @@ def risk(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, 
     if ESTIMATES in before:
         estimates = before[ESTIMATES] if some_are_unique else {}
         coarsened[ESTIMATES] = {
-            name: _estimate(estimate, people, noise and noise.of(ESTIMATES, name))
-            for name, estimate in estimates.items()
+            name: _estimate(estimate, people, noise.of(ESTIMATES, name)) for name, estimate in estimates.items()
         }
     return coarsened
 
 
-def moved_together(number: int, people: int, moved: int, noise: Noise | None) -> int | None:
+def moved_together(number: int, people: int, moved: int, noise: Noise) -> int | None:
     """A number of people in steps, of whom one person can move so many; None where no step would hide them."""
     step = round(step_at_least(max(math.sqrt(people), moved / PART_OF_A_STEP)))
     return None if max(step, FEWEST) > people else min(in_steps(number, step, noise), people)
 
 
-def _by_class_size(before: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+def _by_class_size(before: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """People by the size of their class; the largest class of each range can be moved by one person."""
     if "records_by_class_size" not in before:
         return {}
@@ -217,21 +206,21 @@ def _by_class_size(before: dict[str, Any], people: int, noise: Noise | None) -> 
     largest = [*(following - 1 for following in BUCKETS[1:]), BUCKETS[-1]]
     for (sizes, of), most in zip(before["records_by_class_size"].items(), largest, strict=True):
         name = "unique_records" if most == 1 else sizes  # the same figure has the same noise
-        told[sizes] = moved_together(of, people, most, noise and noise.of(name))
+        told[sizes] = moved_together(of, people, most, noise.of(name))
     return {"records_by_class_size": told}
 
 
-def _share_above(shares: dict[str, float], people: int, noise: Noise | None) -> dict[str, float | None]:
+def _share_above(shares: dict[str, float], people: int, noise: Noise) -> dict[str, float | None]:
     """The shares of people whose risk is above a threshold, and so whose class is smaller than one over it."""
     told: dict[str, float | None] = {}
     for threshold, share in shares.items():
         step = step_at_least(max(1 / math.sqrt(people), 1 / float(threshold) / people / PART_OF_A_STEP))
-        of_threshold = noise and noise.of("share_above", threshold)
+        of_threshold = noise.of("share_above", threshold)
         told[threshold] = None if step > 1 else share_in_steps(share, step, of_threshold)
     return told
 
 
-def _estimate(estimate: dict[str, Any], people: int, noise: Noise | None) -> dict[str, Any]:
+def _estimate(estimate: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """An estimate of the population's uniques, of which the share is rounded to the step of the people.
 
     Pitman's is not told, and neither is that of the rule that takes it for small samples: where few people share
@@ -294,8 +283,8 @@ def _difference_of(group: dict[str, Any], rows: int) -> dict[str, Any]:
     """A group of people, by how much more often or seldom they are predicted rightly, and the step of that."""
     people = group["people"]
     change = group["metrics"]["accuracy"]["difference"]["mean"]
-    difference = {"mean": coarse(change, people, None, signed=True)}  # of folds and models that are drawn
-    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows, None)}
+    difference = {"mean": coarse(change, people, NO_NOISE, signed=True)}  # of folds and models that are drawn
+    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows, NO_NOISE)}
     return named | {"step": step_of(people), "metrics": {"accuracy": {"difference": difference}}}
 
 
@@ -313,9 +302,9 @@ def _calibration(measured: dict[str, Any], rows: int, task: str) -> dict[str, An
     fewest = min(min(of["people"]) for of in groups.values())
     curves = {
         when: {
-            "people": coarse(of["people"], rows, None),
+            "people": coarse(of["people"], rows, NO_NOISE),
             "predicted": rounded(of["predicted"]),
-            "observed": coarse(of["observed"], fewest, None),
+            "observed": coarse(of["observed"], fewest, NO_NOISE),
         }
         for when, of in groups.items()
     }
@@ -341,19 +330,19 @@ def _together(first: tuple[int, float, float], second: tuple[int, float, float])
     return people, predicted, observed
 
 
-def masking(reports: list[dict[str, Any]] | None, noise: Noise | None) -> list[dict[str, Any]] | None:
+def masking(reports: list[dict[str, Any]] | None, noise: Noise) -> list[dict[str, Any]] | None:
     """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
     if reports is None:
         return None
     told, of_groups = [], set[str]()  # the columns in which one person has changed what whole groups show
     for place, report in enumerate(reports):
-        of_step = noise and noise.of("masking", str(place))
+        of_step = noise.of("masking", str(place))
         if report["technique"] in OF_WHOLE_GROUPS:
             of_groups |= set(report["columns"])
         costs = {
             name: NOTHING_TOLD | {"measure": cost["measure"]}
             if name in of_groups
-            else _cost(cost, report["technique"], of_step and of_step.of("costs", name))
+            else _cost(cost, report["technique"], of_step.of("costs", name))
             for name, cost in report["costs"].items()
         }
         told.append({**stated(report), "costs": costs, "linkage": _linkage(report["linkage"], of_step)})
@@ -374,7 +363,7 @@ def stated(report: dict[str, Any]) -> dict[str, Any]:
     return published | {"guarantee": "none", "notes": []} if report["technique"] == "mdav" else published
 
 
-def _cost(cost: dict[str, Any], technique: str, noise: Noise | None) -> dict[str, Any]:
+def _cost(cost: dict[str, Any], technique: str, noise: Noise) -> dict[str, Any]:
     """The cost of a step to a column, each figure in the step that goes with the people it was measured on.
 
     How many cells changed is not told where groups follow from everybody: it is by chance who has the mean or the
@@ -382,12 +371,12 @@ def _cost(cost: dict[str, Any], technique: str, noise: Noise | None) -> dict[str
     """
     told: dict[str, Any] = NOTHING_TOLD | {"measure": cost["measure"]}
     if technique not in REGROUPING:
-        told["changed"] = coarse(cost["changed"], cost["people"], noise and noise.of("changed"))
-    told["distance"] = coarse(cost["distance"], cost["known"], noise and noise.of("distance"))
+        told["changed"] = coarse(cost["changed"], cost["people"], noise.of("changed"))
+    told["distance"] = coarse(cost["distance"], cost["known"], noise.of("distance"))
     correlation = cost["correlation"]
     if correlation is not None and correlation["people"] >= FEWEST:
         before, after = (
-            _strength(correlation[when], correlation["signed"], correlation["people"], noise and noise.of(when))
+            _strength(correlation[when], correlation["signed"], correlation["people"], noise.of(when))
             for when in ("before", "after")
         )
         told["correlation"] = rounded(abs(before - after))
@@ -398,10 +387,10 @@ def _two_digits(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.2g}")
 
 
-def _linkage(linkage: dict[str, Any] | None, noise: Noise | None) -> dict[str, Any] | None:
+def _linkage(linkage: dict[str, Any] | None, noise: Noise) -> dict[str, Any] | None:
     if linkage is None:
         return None
-    rate = coarse(float(linkage["rate"]), linkage["rows"], noise and noise.of("linkage"))
+    rate = coarse(float(linkage["rate"]), linkage["rows"], noise.of("linkage"))
     return {**linkage, "rate": rate}
 
 

@@ -27,13 +27,13 @@ class Noise:
 
     Attributes
     ----------
-    key, dataset : the private key of the dataset, and its name
+    key, dataset : the private key of the dataset, None where nothing is drawn, and its name
     version : the release
     figure : the name of the figure, or of the group of figures
     scale : in steps
     """
 
-    key: Key
+    key: Key | None
     dataset: str
     version: str
     figure: tuple[str, ...] = ()
@@ -43,13 +43,23 @@ class Noise:
         """The noise of a figure, or of a group of figures, of this group."""
         return replace(self, figure=(*self.figure, *names))
 
+    def at_most(self, scale: float) -> Noise:
+        """The same, with a smaller scale."""
+        return replace(self, scale=min(scale, self.scale))
+
     def steps(self, value: float, step: float) -> int:
         """A figure with noise, as a number of steps."""
         return round(value / step + self.scale * self._drawn())
 
     def _drawn(self) -> float:
-        """A draw of the Laplace distribution of scale 1."""
+        """A draw of the Laplace distribution of scale 1; 0 without a key."""
+        if self.key is None:
+            return 0.0
         named = json.dumps([self.dataset, self.version, *self.figure])
         drawn = int.from_bytes(self.key.derived("figures", named, 16), "big")
         size = -math.log(((drawn >> 64) + 1) / 2**64)
         return size if drawn & 1 else -size
+
+
+#: That of figures that others can count again, or that are drawn themselves.
+NO_NOISE = Noise(None, "", "", scale=0.0)

@@ -12,6 +12,7 @@ from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.recode import equivalence_classes, recoded_table
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.release.fineness import lost
+from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
@@ -30,7 +31,7 @@ def released(income: float, seed: int) -> tuple[dict[str, float], IntArray]:
     cells, _ = count_cells(tuple(domain for domain, _ in learned), codes, np.zeros((N, 1)))
     alike = equivalence_classes(recoded_table(tree.summaries_, "value"))
     told = loss_as_told(cells, tree.partition_.apply(cells.codes), tree.information_loss_, alike)
-    return lost(told, N, None), tree.apply(frame)
+    return lost(told, N, NO_NOISE), tree.apply(frame)
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])

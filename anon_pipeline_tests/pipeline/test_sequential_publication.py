@@ -16,7 +16,7 @@ from anon_pipeline.keys import private_key
 from anon_pipeline.pipeline.sequential_publication import NEWEST, published_intersection
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.release import fineness, ledger
-from anon_pipeline.release.noise import Noise
+from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.guarantees import ABSENT, intersection
@@ -121,10 +121,10 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     same, other = (intersection([was], new, k=5) for new in (stayed, changed))
     assert np.bincount(stayed[stayed >= 0]).tolist() == np.bincount(changed[changed >= 0]).tolist()
     assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
-    first, second = (published_intersection(one, 210, 5, None) for one in (same, other))
+    first, second = (published_intersection(one, 210, 5, NO_NOISE) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
     assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
-    few = published_intersection(other, 99, 5, None)
+    few = published_intersection(other, 99, 5, NO_NOISE)
     assert few["left"] is None and few["left_below"] is None
 
 
@@ -142,7 +142,7 @@ def test_how_many_leavers_stand_out_does_not_tell_whether_one_more_left() -> Non
         more[9] = ABSENT
         of_nine, of_ten = (intersection([was], one, k=10) for one in (now, more))
         assert of_nine.left_below - of_ten.left_below == 9
-        one, other = (published_intersection(overlap, 400, 10, None)["left_below"] for overlap in (of_nine, of_ten))
+        one, other = (published_intersection(overlap, 400, 10, NO_NOISE)["left_below"] for overlap in (of_nine, of_ten))
         told.append(one != other)
     assert np.mean(told) < 0.3  # in steps of about sqrt(400) 46 % were
 

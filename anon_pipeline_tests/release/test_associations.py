@@ -21,7 +21,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import MEASURES, _of_values, associations
-from anon_pipeline.release.noise import SCALE
+from anon_pipeline.release.noise import NO_NOISE, SCALE
 from benchmarks.source_figures import Recording
 
 ONES = np.ones(300, dtype=np.int64)
@@ -84,7 +84,7 @@ def test_of_quasi_identifiers_nobody_weighs_much_and_few_are_counted() -> None:
     of_dose = pair(found(frame, []), "age", "dose")
     assert of_dose["people"] == 3
     for when in ("before", "after"):
-        assert fineness.associations({"pairs": [of_dose]}, 10_000, None)["pairs"][0][when] is None
+        assert fineness.associations({"pairs": [of_dose]}, 10_000, NO_NOISE)["pairs"][0][when] is None
     rich = frame.assign(pay=frame["pay"].where(frame.index != 5, 10**9))
     plain, moved = (pair(found(table, []), "age", "pay")["before"] for table in (frame, rich))
     assert abs(plain - moved) < 20 / len(frame)
@@ -245,7 +245,7 @@ def test_the_only_one_with_a_number_does_not_make_an_association(other: str) -> 
     told = []
     for alike in (0, 1, 2):
         content = found(frame.assign(pay=np.where(np.arange(1_000) < alike, 1, 0)), ["pay"])
-        told.append(pair(fineness.associations(content, 1_000, None), other, "pay"))
+        told.append(pair(fineness.associations(content, 1_000, NO_NOISE), other, "pay"))
     assert told[0] == told[1] == told[2]
     many = found(frame.assign(pay=np.where(np.arange(1_000) < 10, 1, 0)), ["pay"])
     assert pair(many, other, "pay")["before"] is not None

@@ -25,7 +25,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.learning.without_target import scored_rows
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import attack_figures
-from anon_pipeline.release.noise import Noise
+from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
@@ -73,7 +73,7 @@ def audited(control: pd.DataFrame) -> dict[str, Any]:
     return content(audit_table(tables(control), KNOWLEDGE, targets=5_000))
 
 
-def told(exact: dict[str, Any], asked: Audit = HELD_OUT, noise: Noise | None = None) -> dict[str, Any]:
+def told(exact: dict[str, Any], asked: Audit = HELD_OUT, noise: Noise = NO_NOISE) -> dict[str, Any]:
     published = attack_figures.audit(exact, asked, noise)
     assert published is not None
     return published
@@ -123,7 +123,7 @@ def in_steps(exact: dict[str, Any]) -> dict[tuple[str, ...], float]:
 def test_intervals_allow_for_noise(trials: int, share: float, key: bytes) -> None:
     exact = wilson(share * trials, trials)
     noise = Noise(Key(key), "people", "v", scale=attack_figures.SCALE).of("control")
-    rate, rounded = (attack_figures._in_steps(exact, trials, of) for of in (noise, None))
+    rate, rounded = (attack_figures._in_steps(exact, trials, of) for of in (noise, NO_NOISE))
     assert 0 <= rate.low <= rate.rate <= rate.high <= 1
     if rate.trials == rounded.trials and rate.rate == rounded.rate:
         assert rate.low <= rounded.low and rate.high >= rounded.high
@@ -209,7 +209,7 @@ def test_how_many_people_have_a_rare_value_is_told_in_steps(attack: str, kind: s
 @given(st.integers(1, 5_000), st.floats(0, 1), st.integers(0, 5_000))
 def test_steps_are_as_large_as_what_chance_moves_a_share_by(trials: int, share: float, more: int) -> None:
     exact = wilson(share * trials, trials)
-    rate = attack_figures._in_steps(exact, trials + more, None)
+    rate = attack_figures._in_steps(exact, trials + more, NO_NOISE)
     if not rate.trials:
         assert trials < attack_figures.step_at_least(np.sqrt(trials + more))
         return
@@ -334,7 +334,7 @@ def test_the_report_is_written_from_what_is_told() -> None:
 
 
 def test_what_was_not_attacked_is_told_so() -> None:
-    assert attack_figures.audit(None, HELD_OUT, None) is None
+    assert attack_figures.audit(None, HELD_OUT, NO_NOISE) is None
     skipped = {"people": 40, "control_kind": "held_out", "findings": [], "skipped": "40 people are too few"}
     assert told(skipped) == skipped
 

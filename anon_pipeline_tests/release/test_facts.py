@@ -13,6 +13,7 @@ from anon_pipeline.anonymize.classes import information_loss, loss_as_told
 from anon_pipeline.engine.base import ColumnFacts, SourceFacts
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release.facts import Evidence, GroupEvidence, facts_of_groups, facts_of_people, losses
+from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.spec import ColumnType, Role
 from anon_pipeline.tables import Cells, Domain
 from anon_pipeline_tests.release.lineage_facts import SPEC, STORAGE
@@ -56,7 +57,7 @@ def evidence(**changes: Any) -> Evidence:
         maps=[],
         checks=[{"name": "k_anonymity", "passed": True}],
         runs={"dagster": "d", "mlflow": "m"},
-        noise=None,
+        noise=NO_NOISE,
     )
     return dataclasses.replace(of, **changes)
 
@@ -106,7 +107,7 @@ def test_who_has_no_target_is_told_in_steps_and_only_where_they_are_left_out(cho
     if choice == "leave_out":
         assert [rows["without_target"] for rows in told] == [0, 0, 150]  # nobody or one: the same
         last = {"technique": "aggregate", "guarantee": "k", "facts": {}}
-        groups = GroupEvidence(stored(80, left_out=7), stored(80, masking=[]), {"groups": 7}, last, [], {}, None)
+        groups = GroupEvidence(stored(80, left_out=7), stored(80, masking=[]), {"groups": 7}, last, [], {}, NO_NOISE)
         assert facts_of_groups(spec, groups)["rows"]["without_target"] is None  # of so few people
     else:
         assert all("without_target" not in rows for rows in told)
@@ -168,7 +169,7 @@ def test_a_release_of_groups_tells_neither_what_is_left_out_nor_what_single_rows
     groups = {"groups": 7, "smallest": 12}
     last = {"technique": "aggregate", "guarantee": "k", "facts": {"groups": 7, "groups_left_out": 2}}
     masked = stored(960, masking=[masked_step()])
-    facts = facts_of_groups(SPEC, GroupEvidence(stored(1000), masked, groups, last, [], {}, None))
+    facts = facts_of_groups(SPEC, GroupEvidence(stored(1000), masked, groups, last, [], {}, NO_NOISE))
     assert facts["rows"] == {"source": 1000, "sampled_out": 40, "released": 7}
     assert "groups_left_out" not in json.dumps(facts["masking"])
     assert all(step["costs"] == {} and step["linkage"] is None for step in facts["masking"])
@@ -198,6 +199,6 @@ def test_what_is_lost_of_a_column_seldom_tells_one_rare_value(kind: ColumnType, 
             alone = np.arange(int(group.max()) + 1)
             lost = loss_as_told(cells, group, information_loss(cells, group, len(alone)), alone)
             candidate = {"released": people, "suppressed": 0, "waiting": 0, "information_loss": lost}
-            told.append(losses(candidate | {"apart": {"x": cells.domains[0].apart}}, None))
+            told.append(losses(candidate | {"apart": {"x": cells.domains[0].apart}}, NO_NOISE))
         apart += told[0] != told[1]
     assert apart <= 0.2 * 40

@@ -14,11 +14,12 @@ from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.facts import risk_of
+from anon_pipeline.release.noise import NO_NOISE
 
 
 @given(st.floats(-1, 1), st.integers(fineness.FEWEST, 10**9))
 def test_a_share_is_told_within_half_a_step_of_what_chance_alone_moves_it_by(share: float, people: int) -> None:
-    told = fineness.coarse(share, people, None, signed=True)
+    told = fineness.coarse(share, people, NO_NOISE, signed=True)
     assert 1 / math.sqrt(people) <= fineness.step_of(people) * (1 + 1e-6) <= 2.51 / math.sqrt(people)
     assert abs(told - share) <= fineness.step_of(people) / 2 + 1e-3 * abs(share)
 
@@ -28,14 +29,14 @@ def test_one_person_seldom_moves_a_share(people: int) -> None:
     """Of all shares of n people, about one in sqrt(n) is told otherwise with one person more."""
     shares = np.random.default_rng(0).random(20_000)
     moved = [
-        fineness.coarse(float(one), people, None) != fineness.coarse(float(one) + 1 / people, people, None)
+        fineness.coarse(float(one), people, NO_NOISE) != fineness.coarse(float(one) + 1 / people, people, NO_NOISE)
         for one in shares
     ]
     assert np.mean(moved) <= 1.3 / math.sqrt(people) + 1e-3
 
 
 def test_people_are_counted_in_steps_too() -> None:
-    assert fineness.coarse({"a": 176, "b": [132, 0], "c": "text", "d": None, "e": True}, 400, None) == {
+    assert fineness.coarse({"a": 176, "b": [132, 0], "c": "text", "d": None, "e": True}, 400, NO_NOISE) == {
         "a": 180, "b": [140, 0], "c": "text", "d": None, "e": True,
     }  # fmt: skip
 
@@ -43,30 +44,30 @@ def test_people_are_counted_in_steps_too() -> None:
 @given(st.integers(100, 10**6), st.floats(0, 1))
 def test_of_some_people_never_more_are_counted_than_there_are(people: int, share: float) -> None:
     counted = round(share * people)
-    told = fineness.coarse(counted, people, None)
+    told = fineness.coarse(counted, people, NO_NOISE)
     assert 0 <= told <= people
     assert abs(told - counted) <= math.sqrt(people) * 2.5 / 2  # half a step, which is at most 2.5 times the root
 
 
 def test_not_more_people_are_unique_than_there_are() -> None:
     before = {"unique_records": 398, "prosecutor": {"max": 1.0, "mean": 1.0}}
-    told = fineness.risk(before, 398, None)
+    told = fineness.risk(before, 398, NO_NOISE)
     assert told is not None and told["unique_records"] == told["records"] == 398
 
 
 def test_what_is_rounded_to_nothing_has_no_sign() -> None:
-    assert [str(fineness.coarse(share, 1000, None)) for share in (-1e-9, 0.0, 1e-9)] == ["0.0"] * 3
+    assert [str(fineness.coarse(share, 1000, NO_NOISE)) for share in (-1e-9, 0.0, 1e-9)] == ["0.0"] * 3
 
 
 def test_of_few_people_nothing_is_told() -> None:
-    assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24, None) == {"a": None, "b": None, "c": "text"}
-    assert fineness.risk({"records": 24}, 24, None) is None
+    assert fineness.coarse({"a": 0.5, "b": 7, "c": "text"}, 24, NO_NOISE) == {"a": None, "b": None, "c": "text"}
+    assert fineness.risk({"records": 24}, 24, NO_NOISE) is None
     fewest = fineness.FEWEST
-    assert fineness.risk({"records": fewest - 1}, fewest - 1, None) is None
-    assert fineness.risk({"records": fewest}, fewest, None) == {"records": fewest}
-    pair = {"pairs": [{"measure": "spearman", "before": 0.11, "after": None, "people": fewest}]}
-    assert [fineness.associations(pair, people, None)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
-    assert [fineness.coarse(0.11, people, None) for people in (fewest - 1, fewest)] == [None, 0.1]
+    assert fineness.risk({"records": fewest - 1}, fewest - 1, NO_NOISE) is None
+    assert fineness.risk({"records": fewest}, fewest, NO_NOISE) == {"records": fewest}
+    pair = {"pairs": [{"columns": ["a", "b"], "measure": "spearman", "before": 0.11, "after": None, "people": fewest}]}
+    assert [fineness.associations(pair, people, NO_NOISE)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
+    assert [fineness.coarse(0.11, people, NO_NOISE) for people in (fewest - 1, fewest)] == [None, 0.1]
 
 
 def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
@@ -84,7 +85,7 @@ def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
         {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 99},
         {"columns": ["a", "b"], "measure": "spearman", "before": None, "after": 0.1301, "people": 0},
     ]
-    told = fineness.associations({"columns": ["a", "b"], "pairs": pairs}, 10_000, None)
+    told = fineness.associations({"columns": ["a", "b"], "pairs": pairs}, 10_000, NO_NOISE)
     assert told["step"] == 0.01
     assert [(pair["before"], pair["after"]) for pair in told["pairs"]] == [
         (-0.12, 0.13), (0.3, 0.1414), (-0.12, 0.14), (None, None), (None, None),
@@ -223,13 +224,15 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
         "share": 0.0308625,
     }
     fitted = {**estimate, "converged": True, "parameters": {"alpha": 0.123456789}, "chosen": None}
-    told = fineness.risk({"records": 400, "unique_records": 176, "population_uniqueness": {"snb": fitted}}, 400, None)
+    told = fineness.risk(
+        {"records": 400, "unique_records": 176, "population_uniqueness": {"snb": fitted}}, 400, NO_NOISE
+    )
     assert told == {
         "records": 400, "unique_records": 180,
         "population_uniqueness": {"snb": {**estimate, "uniques": 2000.0, "share": 0.05}},
     }  # fmt: skip
     unknown = {**fitted, "uniques": None, "share": None, "converged": False}
-    told = fineness.risk({"unique_records": 176, "population_uniqueness": {"snb": unknown}}, 400, None)
+    told = fineness.risk({"unique_records": 176, "population_uniqueness": {"snb": unknown}}, 400, NO_NOISE)
     assert told is not None
     assert told["population_uniqueness"]["snb"] == {**estimate, "uniques": None, "share": None}
 
@@ -237,10 +240,10 @@ def test_estimates_of_the_population_keep_two_digits_and_none_of_what_was_fitted
 def test_the_loss_is_told_in_steps_also_of_few() -> None:
     """In all digits it is a hash of the values that classes hide."""
     lost = {"age": 0.2372, "city": 0.2369, "mean": 0.23705}
-    assert fineness.lost(lost, 10_000, None) == {"age": 0.24, "city": 0.24, "mean": 0.24}
-    assert fineness.lost(lost, 40, None) == {"age": 0.2, "city": 0.2, "mean": 0.2}
+    assert fineness.lost(lost, 10_000, NO_NOISE) == {"age": 0.24, "city": 0.24, "mean": 0.24}
+    assert fineness.lost(lost, 40, NO_NOISE) == {"age": 0.2, "city": 0.2, "mean": 0.2}
     unknown = {"lost": 1.0, "other": None, "never": float("nan")}
-    assert fineness.lost(unknown, 300, None) == {"lost": 1.0, "other": None, "never": None}
+    assert fineness.lost(unknown, 300, NO_NOISE) == {"lost": 1.0, "other": None, "never": None}
 
 
 @pytest.mark.parametrize(("unique", "largest"), [(0, None), (5, None), (12, None), (49, None), (51, 1.0)])
@@ -256,7 +259,7 @@ def test_nobody_is_told_that_one_person_is_unique(unique: int, largest: float | 
         "journalist": {"max": 0.5, "mean": 0.1},
         "population_uniqueness": {"zayatz": estimate},
     }
-    told = fineness.risk(before, 400, None)
+    told = fineness.risk(before, 400, NO_NOISE)
     assert told is not None
     assert told["prosecutor"] == {"max": largest, "mean": 0.1, "share_above": {"0.2": 0.0}}
     assert told["journalist"] == {"max": None, "mean": 0.1}
@@ -273,7 +276,7 @@ def test_of_a_masking_step_only_what_is_stated_leaves_the_house() -> None:
             {**plain, "technique": "pram", "guarantee": "local DP", "facts": {**counted, "epsilon": 2.0}},
             {**plain, "technique": "mdav", "guarantee": "k", "facts": {"groups": 7, "rows_hidden": 1}},
         ],
-        None,
+        NO_NOISE,
     ) or [{}, {}, {}]
     assert of_noise["facts"] == {"epsilon": 2.0, "key_id": "a"} and of_noise["notes"] == ["a note"]
     assert of_pram["facts"] == {"categories": 3, "least_retention": 0.7123456789, "epsilon": 2.0}
@@ -295,14 +298,14 @@ def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_o
     told = {"changed": 0.12, "distance": 0.1, "measure": "m", "correlation": 0.91}
     report = {"technique": "round", "guarantee": "none", "facts": {}, "costs": {"x": cost}, "linkage": None}
     linked = {**report, "linkage": {"rate": 0.1234, "rows": 500, "pool": 10_000}}
-    assert fineness.masking(None, None) is None
-    assert fineness.masking([report, linked], None) == [
+    assert fineness.masking(None, NO_NOISE) is None
+    assert fineness.masking([report, linked], NO_NOISE) == [
         {**report, "costs": {"x": told}},
         {**report, "costs": {"x": told}, "linkage": {"rate": 0.1, "rows": 500, "pool": 10_000}},
     ]
     # The squares are rounded of what cannot be negative: .66 and .01.
     unsigned = cost | {"correlation": change | {"signed": False}}
-    (of_shares,) = fineness.masking([{**report, "costs": {"x": unsigned}}], None) or []
+    (of_shares,) = fineness.masking([{**report, "costs": {"x": unsigned}}], NO_NOISE) or []
     assert of_shares["costs"]["x"]["correlation"] == pytest.approx(0.66**0.5 - 0.1, abs=1e-3)
 
 
@@ -311,10 +314,12 @@ def test_nothing_is_told_of_a_masking_step_that_few_people_show() -> None:
     cost = {"changed": 0.1, "distance": 0.2, "measure": "m", "correlation": change, "people": 99, "known": 99}
     linkage = {"rate": 0.5, "rows": 99, "pool": 99}
     plain = {"technique": "round", "guarantee": "none", "facts": {}}
-    (told,) = fineness.masking([{**plain, "costs": {"x": cost}, "linkage": linkage}], None) or []
+    (told,) = fineness.masking([{**plain, "costs": {"x": cost}, "linkage": linkage}], NO_NOISE) or []
     assert told["costs"]["x"] == {"changed": None, "distance": None, "measure": "m", "correlation": None}
     assert told["linkage"]["rate"] is None
-    (told,) = fineness.masking([{**plain, "costs": {"x": cost | {"correlation": None}}, "linkage": None}], None) or []
+    (told,) = (
+        fineness.masking([{**plain, "costs": {"x": cost | {"correlation": None}}, "linkage": None}], NO_NOISE) or []
+    )
     assert told["costs"]["x"]["correlation"] is None
 
 
@@ -343,12 +348,12 @@ def test_one_person_seldom_shows_in_the_risk_of_the_source(size: int) -> None:
             for classes in ([size], [size - 1, 1])
         )
         people = int(others.sum()) + size
-        apart += fineness.risk(alike, people, None) != fineness.risk(alone, people, None)
+        apart += fineness.risk(alike, people, NO_NOISE) != fineness.risk(alone, people, NO_NOISE)
     assert apart < 0.3 * 200
 
 
 def test_figures_that_one_person_could_move_by_more_than_all_people_are_not_told() -> None:
-    told = fineness.risk(asdict(reidentification_risk(ClassStatistics(sizes=np.array([150, 150, 100])))), 400, None)
+    told = fineness.risk(asdict(reidentification_risk(ClassStatistics(sizes=np.array([150, 150, 100])))), 400, NO_NOISE)
     assert told is not None
     assert told["records_by_class_size"] == {
         "1": 0, "2": 0, "3-4": 0, "5-9": 0, "10-19": 0,
@@ -362,7 +367,7 @@ def test_one_pair_of_people_alike_seldom_shows_in_the_estimates_of_the_populatio
     """Of a table in which nearly everybody is alone, Pitman's estimate moved by .1 and more with one pair."""
     pairs = range(3, most)
     told = [
-        fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [people - 2 * of, of])), 0.01), people, None)
+        fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [people - 2 * of, of])), 0.01), people, NO_NOISE)
         for of in (2, *pairs)
     ]
     assert sum(less != more for less, more in pairwise(told)) < 0.4 * len(pairs)
@@ -371,7 +376,7 @@ def test_one_pair_of_people_alike_seldom_shows_in_the_estimates_of_the_populatio
 
 
 def test_the_rule_is_told_of_large_samples_which_it_estimates_without_pitman() -> None:
-    told = fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [200, 100])), 0.2), 400, None)
+    told = fineness.risk(risk_of(ClassStatistics(sizes=np.repeat([1, 2], [200, 100])), 0.2), 400, NO_NOISE)
     assert told is not None
     shares = {of: estimate["share"] for of, estimate in told["population_uniqueness"].items()}
     assert shares["pitman"] is None and shares["dankar"] == min(shares["zayatz"], shares["snb"])

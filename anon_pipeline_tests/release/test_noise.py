@@ -22,7 +22,7 @@ from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import associations
 from anon_pipeline.release.facts import losses, risk_of
-from anon_pipeline.release.noise import SCALE, Noise
+from anon_pipeline.release.noise import NO_NOISE, SCALE, Noise
 from anon_pipeline.tables import Cells
 
 KEY = Key(bytes(range(32)))
@@ -137,7 +137,7 @@ class Told:
         self.tree = AnonymizerTree(k=10).fit_cells(cells)
         self.class_ = self.tree.partition_.apply(cells.codes)[cell]
 
-    def figures(self, codes: IntArray, draws: Sequence[Noise | None]) -> list[dict[str, object]]:
+    def figures(self, codes: IntArray, draws: Sequence[Noise]) -> list[dict[str, object]]:
         """All figures of a source with these values, told once for each noise."""
         cells = Cells(self.domains, codes.astype(np.int32), np.ones(len(codes), np.int64), np.zeros((len(codes), 1)))
         summaries, sizes = self.tree.summaries_, self.tree.sizes_
@@ -178,7 +178,7 @@ def flat(content: object, name: str = "") -> list[tuple[str, object]]:
     return [(name, content)]
 
 
-def ruled_out(told: Told, tries: int, draws: list[Noise | None]) -> float:
+def ruled_out(told: Told, tries: int, draws: list[Noise]) -> float:
     """The share of values that are not the true one and with which the published figures cannot be, or hardly ever.
 
     Without noise a value is ruled out where it gives other figures. With noise the attacker, who has no key, draws
@@ -204,7 +204,7 @@ def ruled_out(told: Told, tries: int, draws: list[Noise | None]) -> float:
 def test_no_value_is_ruled_out_by_the_figures_of_the_source() -> None:
     """Rounded alone, the figures of 400 people rule out more than a tenth of the values."""
     told = Told(population(1))
-    assert ruled_out(told, 60, [None]) > 0.1
+    assert ruled_out(told, 60, [NO_NOISE]) > 0.1
     assert ruled_out(told, 12, [Noise(key, "people", "v") for key in keys(40)]) == 0
 
 

@@ -26,6 +26,7 @@ from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.release import fineness
+from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.sequential.cohorts import WITHHELD, MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import (
@@ -390,6 +391,6 @@ def test_what_the_tree_loses_does_not_tell_the_only_one_of_a_town() -> None:
             releases = Releases(10)
             releases.release(people, 400)
             again = releases.release(people, 400)
-            told.append(fineness.lost({"lost": again.lost, "otherwise": again.lost_otherwise}, 400, None))
+            told.append(fineness.lost({"lost": again.lost, "otherwise": again.lost_otherwise}, 400, NO_NOISE))
         apart += told[0] != told[1]
     assert apart <= 1
