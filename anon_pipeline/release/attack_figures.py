@@ -41,9 +41,9 @@ Facts = dict[str, Any]
 OF_RARE_VALUES = ("skewness: ", "minimality: ")
 #: The attacks whose control is rows in random order, and not people.
 OF_ROWS = "row order"
-#: The scale of the noise, in steps: smaller than elsewhere, since intervals allow for it; and how far they do, which
-#: covers 95 % of all draws.
-SCALE, COVERED = 0.1, math.log(20)
+#: The scale of each draw of the noise, in steps: smaller than elsewhere, since intervals allow for it; and for how many
+#: scales, which covers 95 % of all sums of two draws.
+SCALE, COVERED = 0.07, 4.1
 #: The most that conditions single out by luck: a condition that one of n people is expected to meet.
 MOST_LUCK = math.exp(-1)
 

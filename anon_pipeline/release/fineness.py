@@ -46,7 +46,7 @@ SIGNED = {"pearson", "spearman"}
 #: For fewer people, no figure that is counted from the source alone is published.
 FEWEST = 100
 
-#: So many steps of unique people are told only where there are some, but for noise of one in three hundred.
+#: So many steps of unique people are told only where there are some, but for noise of one in five hundred.
 SURELY = 3
 
 #: One person moves a figure by at most this part of its step, where one can move it far.

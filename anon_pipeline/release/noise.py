@@ -13,24 +13,26 @@ from dataclasses import dataclass, replace
 
 from anon_pipeline.keys import Key
 
-#: The scale of the noise, in steps. One person moves most figures by a small part of a step.
-SCALE = 0.5
+#: The scale of each of the two draws, in steps; a figure is off by .7 of a step in the root mean square. One person
+#: moves most figures by a small part of a step.
+SCALE = 0.35
 
 
 @dataclass(frozen=True)
 class Noise:
     """Laplace noise (C. Dwork et al., TCC 2006), drawn under the private key, before a figure is rounded to its step.
 
-    The draw follows from the release and the name of the figure, not from its value. Noise that followed from the value
-    would tell of two releases whether a figure is exactly the same; noise that was the same in two releases would leave
-    with them once one is subtracted from the other.
+    Two draws are added, as in RAPPOR (U. Erlingsson et al., CCS 2014). One follows from the name of the figure, and is
+    the same in all releases of the dataset: the mean of many releases still has it. The other follows from the release,
+    too: without it, the figures of two releases would tell exactly by how much they differ. Neither follows from the
+    figure's value, or two releases would tell whether a figure is exactly the same.
 
     Attributes
     ----------
     key, dataset : the private key of the dataset, None where nothing is drawn, and its name
     version : the release
     figure : the name of the figure, or of the group of figures
-    scale : in steps
+    scale : that of each draw, in steps
     """
 
     key: Key | None
@@ -49,13 +51,13 @@ class Noise:
 
     def steps(self, value: float, step: float) -> int:
         """A figure with noise, as a number of steps."""
-        return round(value / step + self.scale * self._drawn())
+        return round(value / step + self.scale * (self._drawn() + self._drawn(self.version)))
 
-    def _drawn(self) -> float:
-        """A draw of the Laplace distribution of scale 1; 0 without a key."""
+    def _drawn(self, *release: str) -> float:
+        """A draw of the Laplace distribution of scale 1, for all releases or for one; 0 without a key."""
         if self.key is None:
             return 0.0
-        named = json.dumps([self.dataset, self.version, *self.figure])
+        named = json.dumps([self.dataset, self.figure, *release])
         drawn = int.from_bytes(self.key.derived("figures", named, 16), "big")
         size = -math.log(((drawn >> 64) + 1) / 2**64)
         return size if drawn & 1 else -size

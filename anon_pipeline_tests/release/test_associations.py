@@ -22,7 +22,7 @@ from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import MEASURES, _of_values, associations
 from anon_pipeline.release.noise import NO_NOISE, SCALE
-from benchmarks.source_figures import Recording
+from benchmarks.source_figures import Recording, log_odds
 
 ONES = np.ones(300, dtype=np.int64)
 
@@ -287,8 +287,8 @@ def test_a_value_is_not_told_by_one_of_many_associations(columns: int) -> None:
         changed = Variable(np.where(np.arange(200) == person, other, numbers), True)
         (of_table, before), (of_changed, after) = told_of(table), told_of([changed, *table[1:]])
         apart += of_table != of_changed
-        noise, moved = random.laplace(size=(100, len(before))), np.abs(before - after) / SCALE
-        evidence += (np.abs(noise - moved) - np.abs(noise)).sum(axis=1).tolist()
+        for odds in log_odds(np.abs(before - after) / SCALE, random, 100):  # by one release, and by any number
+            evidence += odds.tolist()
     assert columns < 20 or apart >= 8
     # How often noise makes the true value twenty times as likely as the other one.
     assert np.mean(np.array(evidence) > np.log(20)) < 0.01

@@ -30,7 +30,7 @@ from anon_pipeline.report.attacks import in_words
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
-from benchmarks.source_figures import Recording
+from benchmarks.source_figures import Recording, log_odds
 
 KNOWLEDGE = Knowledge(("age", "city"), ("diagnosis",), ("visits",), ("age", "visits"))
 MEMBERS, CONTROL = 900, 400
@@ -104,8 +104,7 @@ def test_a_value_of_a_person_who_was_held_out_seldom_shows() -> None:
         first, second = in_steps(one), in_steps(other)
         assert set(first) == set(second) and len(first) > 10
         apart = np.array([abs(first[name] - second[name]) for name in first]) / attack_figures.SCALE
-        noise = random.laplace(size=(200, len(apart)))
-        evidence += (np.abs(noise - apart) - np.abs(noise)).sum(axis=1).tolist()
+        evidence += log_odds(apart, random, 200)[0].tolist()
     assert exact_differ >= 0.75 * pairs
     assert told_differ <= 0.3 * pairs
     # How often the true value becomes twenty times as likely as the other one.

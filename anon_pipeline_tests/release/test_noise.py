@@ -32,12 +32,13 @@ def keys(number: int) -> list[Key]:
     return [Key(place.to_bytes(32, "big")) for place in range(number)]
 
 
-def test_noise_has_the_laplace_distribution() -> None:
-    drawn = [Noise(KEY, "people", "v", ("risk", str(place)))._drawn() for place in range(4000)]
-    assert stats.kstest(drawn, stats.laplace.cdf).pvalue > 1e-3
-    told = [Noise(key, "people", "v").steps(0.5, 0.05) - 10 for key in keys(4000)]
-    assert np.mean(np.abs(told) <= 1) == pytest.approx(1 - math.exp(-1.5 / SCALE), abs=0.02)
-    assert np.mean(told) == pytest.approx(0, abs=0.05)
+def test_noise_is_two_draws_of_the_laplace_distribution() -> None:
+    for release in ((), ("v",)):
+        drawn = [Noise(KEY, "people", "v", ("risk", str(place)))._drawn(*release) for place in range(4000)]
+        assert stats.kstest(drawn, stats.laplace.cdf).pvalue > 1e-3
+    told = np.array([Noise(key, "people", "v").steps(0.5, 0.05) - 10 for key in keys(4000)])
+    assert told.mean() == pytest.approx(0, abs=0.05)
+    assert (told**2).mean() == pytest.approx(4 * SCALE**2 + 1 / 12, abs=0.06)
 
 
 def test_every_figure_of_every_release_has_noise_of_its_own() -> None:
@@ -46,23 +47,30 @@ def test_every_figure_of_every_release_has_noise_of_its_own() -> None:
     others = [
         replace(noise, key=Key(bytes(32))),
         replace(noise, dataset="others"),
-        replace(noise, version="v2"),
         Noise(KEY, "people", "v1").of("information_loss", "city"),
     ]
-    assert len({one._drawn() for one in [noise, *others]}) == 5
-    assert noise._drawn() == Noise(KEY, "people", "v1").of("information_loss").of("age")._drawn()
+    assert len({one._drawn() for one in [noise, *others]}) == 4
+    assert len({one._drawn(release) for one in [noise, *others] for release in ("v1", "v2")}) == 8
+    assert noise._drawn() == Noise(KEY, "people", "v2").of("information_loss").of("age")._drawn()
+
+
+def test_one_draw_stays_in_the_mean_of_many_releases_and_the_other_between_two() -> None:
+    """Else a year of releases tells a figure exactly, or two releases tell by how much one has changed."""
+    means, changes = [], []
+    for key in keys(300):
+        steps = np.array([Noise(key, "people", f"v{month}").of("loss").steps(1e9, 1.0) - 1e9 for month in range(200)])
+        means.append(steps.mean())
+        changes.append(steps[0] - steps[1])
+    assert np.std(means) > 0.9 * math.sqrt(2) * SCALE
+    assert np.std(changes) > 0.9 * 2 * SCALE
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
 def test_whether_a_figure_is_exactly_that_of_another_release_does_not_show(value: float, other: float) -> None:
-    """Noise that followed from the value told that nobody's value had changed, where all figures were told alike.
-
-    So the noise of a release is the same whatever the figure is, and another one's is drawn anew.
-    """
-    first, second = (Noise(KEY, "people", version).of("loss") for version in ("v1", "v2"))
-    steps = [round(first.steps(one, 1e-6) - one / 1e-6, 0) for one in (value, other)]
-    assert abs(steps[0] - steps[1]) <= 1
-    assert first._drawn() != second._drawn()
+    """Noise that followed from the value told that nobody's value had changed, where all figures were told alike."""
+    noise = Noise(KEY, "people", "v1").of("loss")
+    added = [noise.steps(figure, 1e-6) - figure / 1e-6 for figure in (value, other)]
+    assert abs(added[0] - added[1]) <= 1
 
 
 def test_names_of_figures_are_not_joined() -> None:
