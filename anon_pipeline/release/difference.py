@@ -1,7 +1,12 @@
-"""The changes from one release of a dataset to another, by their manifests: figures and policy, no values."""
+"""The changes from one release of a dataset to another, by their manifests: figures and policy, no values.
+
+Figures of the source have noise that is drawn anew for each release. Those that differ by no more than it may make are
+no changes.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,12 +15,18 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import manifest_of
+from anon_pipeline.release.fineness import step_at_least
 
 #: Shown where a release has no such figure, column or demand.
 ABSENT = None
 
 #: Parts of the policy that have separate lines.
 TOLD_ELSEWHERE = ("columns", "privacy")
+
+#: So many steps two figures differ by noise alone, but for one pair in forty.
+BY_NOISE = 2
+#: The same of the mean of several columns.
+MEAN_BY_NOISE = 1
 
 
 @dataclass(frozen=True)
@@ -54,11 +65,30 @@ def difference(home: Home, first: str, second: str, dataset: str | None = None) 
 def changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
     """The differences between two manifests of a dataset."""
     before, after = (dict(_figures(manifest)) for manifest in (first, second))
+    by_noise = [dict(_by_noise(manifest)) for manifest in (first, second)]
     return [
         Change(*name, before.get(name, ABSENT), after.get(name, ABSENT))
         for name in dict.fromkeys([*before, *after])
-        if before.get(name, ABSENT) != after.get(name, ABSENT)
+        if _differ(before.get(name, ABSENT), after.get(name, ABSENT), max(of.get(name, 0.0) for of in by_noise))
     ]
+
+
+def _differ(before: Any, after: Any, by_noise: float) -> bool:
+    if by_noise and before is not ABSENT and after is not ABSENT:
+        return bool(abs(after - before) > by_noise * (1 + 1e-9))
+    return bool(before != after)
+
+
+def _by_noise(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:
+    """By how much each figure with noise may differ from that of a release of the same people."""
+    rows, measured = manifest.get("rows") or {}, manifest.get("measured") or {}
+    if rows.get("without_target") is not None:
+        yield ("people", "without_target"), BY_NOISE * step_at_least(math.sqrt(max(1, rows["source"])))
+    loss = measured.get("information_loss") or {}
+    if measured.get("noise") and loss:
+        yield ("information lost", "in the mean"), MEAN_BY_NOISE * loss["step"]
+        for name, step in loss["steps"].items():
+            yield ("information lost", name), BY_NOISE * (step or 0.0)
 
 
 Figure = tuple[tuple[str, str], Any]

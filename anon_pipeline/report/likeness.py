@@ -16,6 +16,8 @@ MEASURES = {
     "rank_correlation_ratio": "correlation ratio of ranks",
     "cramers_v": "Cram\u00e9r's V",
 }
+#: Those that can be negative.
+SIGNED = {"pearson", "spearman"}
 #: The number of described pairs, and the smallest change that is described.
 TOLD, LITTLE = 5, 0.02
 
@@ -33,7 +35,18 @@ def sentences(measured: Mapping[str, Any]) -> list[str]:
         f"typical one has changed by {strength(typical)}, the one that changed most by {strength(most)}"
         f"{_steps(part(measured, 'associations').get('step'), blurred(measured))}."
     )
-    return [whole, *(_change_in_words(pair) for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE)]
+    by_noise = part(measured, "associations").get("step") if measured.get("noise") else None
+    told = [pair for pair in changes[:TOLD] if abs(_change(pair) or 0) >= LITTLE and not _is_noise(pair, by_noise)]
+    return [whole, *map(_change_in_words, told)]
+
+
+def _is_noise(pair: Mapping[str, Any], step: Any) -> bool:
+    """Whether noise may have changed a tie: by a step, of the square where ties cannot be negative.
+
+    Noise changes one pair of twenty by more.
+    """
+    before, after = (pair[when] if pair["measure"] in SIGNED else pair[when] ** 2 for when in ("before", "after"))
+    return known(step) and bool(abs(after - before) < 1.5 * step)
 
 
 def _steps(step: Any, how: str) -> str:

@@ -1,15 +1,21 @@
 """What is told of two releases: every figure that differs, nothing that does not, and only from true manifests."""
 
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
+from anon_pipeline.keys import Key
 from anon_pipeline.release import publish
 from anon_pipeline.release.difference import Change, changes, difference
+from anon_pipeline.release.facts import losses
+from anon_pipeline.release.fineness import coarse, step_of
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publication import MANIFEST, Published
 from anon_pipeline_tests.release import test_publish
 from anon_pipeline_tests.release.test_publish import FACTS, SPEC, TABLE, candidate_of
@@ -52,6 +58,39 @@ def test_what_a_release_loses_more_is_told_by_column() -> None:
         Change("information lost", "city", 0.3, None),
         Change("information lost", "born", None, 0.5),
     ]
+
+
+def losing(version: str, people: int, more: float = 0.0, noise: bool = True) -> dict[str, Any]:
+    """The manifest of a release whose columns lose this much more, with noise of its own."""
+    own = Noise(Key(bytes(range(32))), "people", version)
+    columns = {name: share + more for name, share in {"age": 0.21, "city": 0.34, "job": 0.475, "town": 0.5}.items()}
+    counted = {"released": people, "suppressed": 0, "waiting": 0, "information_loss": columns}
+    loss = losses(counted | {"apart": dict.fromkeys(columns, people // 2)}, own)
+    return {
+        "rows": {"source": people, "without_target": coarse(people // 10, people, own.of("without_target"))},
+        "measured": {"information_loss": loss} | ({"noise": own.scale} if noise else {}),
+    }
+
+
+@pytest.mark.parametrize("people", [400, 5000, 48_842])
+def test_noise_alone_is_no_change(people: int) -> None:
+    """Of two releases that lose the same, six figures of ten differed by their noise, in every pair of releases."""
+    told = [changes(losing(f"{at} a", people), losing(f"{at} b", people)) for at in range(200)]
+    assert np.mean([len(one) for one in told]) < 0.3
+    assert np.mean([any(of.what in ("in the mean", "without_target") for of in one) for one in told]) < 0.1
+    more = [changes(losing(f"{at} a", people), losing(f"{at} b", people, 5 * step_of(people))) for at in range(50)]
+    assert np.mean([len(one) for one in more]) > 4
+    assert changes(losing("a", people, noise=False), losing("b", people, 2 * step_of(people), noise=False))
+
+
+def test_a_column_of_which_nothing_was_told_is_compared_by_the_step_of_the_other_release() -> None:
+    def of(share: float, step: float | None) -> dict[str, Any]:
+        loss = {"mean": 0.1, "step": 0.05, "columns": {"age": share}, "steps": {"age": step}}
+        return {"measured": {"information_loss": loss, "noise": 0.5}}
+
+    assert changes(of(0.0, None), of(0.4, 0.2)) == []
+    assert changes(of(0.0, None), of(0.6, 0.2)) == [Change("information lost", "age", 0.0, 0.6)]
+    assert changes(of(0.0, None), of(0.0, None)) == []
 
 
 def test_sizes_of_classes_that_differ_are_told() -> None:
