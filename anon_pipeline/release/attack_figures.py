@@ -4,7 +4,8 @@ Where people are held out of a release, everything that an attack counts among t
 from their values. Whoever knows all of this but one value could try every value and keep those that give the published
 figures. So shares of them have noise and stand in steps that one of them seldom changes, numbers in steps of about the
 root of their number, and leaks, intervals, verdicts and sentences are computed from these. What a single one of them
-can move far, as a threshold among the highest scores, is not told.
+can move far, as a threshold among the highest scores, is not told. The same holds of members then: which classes
+somebody fits follows from the published table and from quasi-identifiers that it does not show.
 
 The control people of a twin are drawn with the private key, and so is the twin: nobody else can count them again. But
 members and control people together are everybody, so what is counted in both can add up to a number of the source. That
@@ -22,7 +23,7 @@ from typing import Any
 
 from anon_pipeline.attack import limits, model_inference
 from anon_pipeline.attack.membership_inference import MembershipFinding
-from anon_pipeline.attack.rates import Rate, Rates, known, wilson, with_rates
+from anon_pipeline.attack.rates import Rate, Rates, clopper_pearson, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
 from anon_pipeline.release.fineness import (
     PART_OF_A_STEP,
@@ -44,6 +45,12 @@ OF_ROWS = "row order"
 #: The scale of each draw of the noise, in steps: smaller than elsewhere, since intervals allow for it; and for how many
 #: scales, which covers 95 % of all sums of two draws.
 SCALE, COVERED = 0.07, 4.1
+#: Details of a finding about members that everybody can count in the released table, and shares of the people asked.
+OF_THE_TABLE = {
+    "marketer_risk", "groups", "in_homogeneous_groups", "homogeneous_groups", "labels", "in_narrow_groups",
+    "share_of_ranks",
+}  # fmt: skip
+OF_MEMBERS = {"success_among_all_that_fit", "guess_certain"}
 #: The most that conditions single out by luck: a condition that one of n people is expected to meet.
 MOST_LUCK = math.exp(-1)
 
@@ -54,6 +61,7 @@ class _Asked:
 
     Attributes
     ----------
+    released : number of members
     members, control : number of people asked about at most
     members_per_control : members for each control person, of all of them
     random_columns : people who are asked about with random columns at most
@@ -61,6 +69,7 @@ class _Asked:
     noise : that of figures which are told in steps
     """
 
+    released: int
     members: int
     control: int
     members_per_control: float
@@ -78,6 +87,7 @@ def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
     if "control" in content and content.get("findings"):
         members, control = content["members"], content["control"]
         of = _Asked(
+            released=members,
             members=min(members, asked.targets),
             control=min(control, asked.targets),
             members_per_control=members / max(control, 1),
@@ -133,7 +143,7 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
     control = None if finding["control"] is None else Rate(**finding["control"])
     of_attack, of_control = of.noise.of(name, "attack"), of.noise.of(name, "control")
-    if name.startswith(OF_ROWS) or not attack.trials:
+    if not attack.trials or (name.startswith(OF_ROWS) and not of.held_out):
         return finding
     if name.startswith(OF_RARE_VALUES):
         named = _in_steps(attack, of.members, of_attack)
@@ -141,6 +151,8 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
     if control is None or not of.held_out:
         return finding
+    if name.startswith(OF_ROWS):
+        return _ordered(finding, attack, control, of)
     if criterion == "singling_out":
         return _singled_out(finding, attack, control, of)
     if criterion == "membership":
@@ -149,14 +161,46 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
         rates = Rates(named, _in_steps(control, attack.trials, of_control), known(0.5, named.trials))
         curves = _curves(finding["details"], attack.trials, of.noise.of(name))
         return {**with_rates(finding, rates), "details": curves}
-    published = with_rates(finding, Rates(attack, _in_steps(control, of.control, of_control), baseline))
-    if "by_knowledge" in finding["details"]:
-        sizes = [
-            _by_knowledge(size, of.random_columns, of.noise.of(name, str(place)))
-            for place, size in enumerate(finding["details"]["by_knowledge"])
+    if criterion == "linkability":
+        baseline = _blind(baseline, attack.trials, of, of.noise.of(name, "baseline"))
+    named = _share_in_steps(attack, attack.trials, of_attack)
+    published = with_rates(finding, Rates(named, _in_steps(control, of.control, of_control), baseline))
+    return {**published, "details": _details(finding["details"], named, of, of.noise.of(name))}
+
+
+def _ordered(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
+    """How many rows stand in the source's order is drawn; not so how many people differ, which are the trials."""
+    trials = of.released
+    chance = _blind(control, trials, of, of.noise.of(str(finding["name"]), "control"))
+    rates = Rates(
+        clopper_pearson(round(attack.rate * trials), trials, 0.999), chance, chance, others="rows in random order"
+    )
+    told = {"distinct_people": None, "expected_links": rates.attack.successes}
+    details = {name: told.get(name, figure) for name, figure in finding["details"].items()}
+    return {**with_rates(finding, rates), "details": details}
+
+
+def _blind(rate: Rate, trials: int, of: _Asked, noise: Noise) -> Rate:
+    """How often a record drawn at random is right: in steps, and at least once in all records."""
+    return known(max(_share(rate.rate, trials, noise), 1 / of.released), trials)
+
+
+def _details(details: Facts, attack: Rate, of: _Asked, noise: Noise) -> Facts:
+    """What everybody can count, shares of members in steps, and what follows from the told rate; nothing else.
+
+    Other details are of a few members, or follow from one of them, such as the fewest records that fit somebody.
+    """
+    told: Facts = dict.fromkeys(details)
+    told |= {name: figure for name, figure in details.items() if name in OF_THE_TABLE}
+    told |= {name: _share(details[name], attack.trials, noise.of(name)) for name in OF_MEMBERS & details.keys()}
+    follow = {"expected_links": attack.rate * of.released, "expected_links_of_targets": attack.successes}
+    told |= {name: figure for name, figure in follow.items() if name in details}
+    if "by_knowledge" in details:
+        told["by_knowledge"] = [
+            _by_knowledge(size, of.random_columns, noise.of(str(place)))
+            for place, size in enumerate(details["by_knowledge"])
         ]
-        published["details"] = {**finding["details"], "by_knowledge": sizes}
-    return published
+    return told
 
 
 def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
@@ -175,9 +219,10 @@ def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Fac
 
 
 def _by_knowledge(size: Facts, people: int, noise: Noise) -> Facts:
-    of_control = ("control", "random_columns_control")
-    told = {name: None if size[name] is None else _share(size[name], people, noise.of(name)) for name in of_control}
-    return {**size, **told}
+    return {
+        name: figure if figure is None or name == "known" else _share(figure, people, noise.of(name))
+        for name, figure in size.items()
+    }
 
 
 def _curves(details: Facts, people: int, noise: Noise) -> Facts:
@@ -268,8 +313,10 @@ def _in_steps(rate: Rate, asked: int, noise: Noise) -> Rate:
     The successes follow from both, so that they tell no more.
     """
     trials = _number(rate.trials, asked, noise.of("trials"))
-    if not trials:
-        return wilson(0.0, 0)
+    return _share_in_steps(rate, trials, noise) if trials else wilson(0.0, 0)
+
+
+def _share_in_steps(rate: Rate, trials: int, noise: Noise) -> Rate:
     share, off = _share(rate.rate, trials, noise), _off(_step(trials), noise)
     least, most = (min(max(end, 0.0), 1.0) for end in (share - off, share + off))
     low, high = wilson(least * trials, trials).low, wilson(most * trials, trials).high
