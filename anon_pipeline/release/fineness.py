@@ -175,8 +175,10 @@ def risk(before: dict[str, Any], people: int, noise: Noise) -> dict[str, Any] | 
     coarsened: dict[str, Any] = (
         coarse(plain, people, noise) | {"records": people} | _by_class_size(before, people, noise)
     )
-    if "marketer" in before:  # without a population it is the prosecutor's mean
-        coarsened["marketer"] = coarse(before["marketer"], people, noise.of("prosecutor", "mean"))
+    if "classes" in before:  # the mean is their number over that of the people, and the marketer's risk is the mean
+        mean = share_in_steps(coarsened["classes"] / people, step_of(people), NO_NOISE)
+        coarsened["prosecutor"] |= {"mean": mean}
+        coarsened |= {"marketer": None if before["marketer"] is None else mean}
     some_are_unique = (coarsened.get("unique_records") or 0) >= SURELY * step_at_least(math.sqrt(people))
     for of in ("prosecutor", "journalist"):
         if coarsened.get(of):
@@ -211,12 +213,17 @@ def _by_class_size(before: dict[str, Any], people: int, noise: Noise) -> dict[st
 
 
 def _share_above(shares: dict[str, float], people: int, noise: Noise) -> dict[str, float | None]:
-    """The shares of people whose risk is above a threshold, and so whose class is smaller than one over it."""
-    told: dict[str, float | None] = {}
-    for threshold, share in shares.items():
+    """The shares of people whose risk is above a threshold, and so whose class is smaller than one over it.
+
+    A share above a lower threshold is at least that above a higher one, which noise would not know.
+    """
+    told: dict[str, float | None] = dict.fromkeys(shares)
+    least = 0.0
+    for threshold, share in sorted(shares.items(), key=lambda above: -float(above[0])):
         step = step_at_least(max(1 / math.sqrt(people), 1 / float(threshold) / people / PART_OF_A_STEP))
         of_threshold = noise.of("share_above", threshold)
-        told[threshold] = None if step > 1 else share_in_steps(share, step, of_threshold)
+        if step <= 1:
+            told[threshold] = least = max(share_in_steps(share, step, of_threshold), least)
     return told
 
 
