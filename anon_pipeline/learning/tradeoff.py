@@ -159,7 +159,7 @@ def _count(stored: StoredPeople, key: Key, fitting: Fitting) -> Counted:
     scale = scale_of(trained.guidance(people.features, sample.fold))
     cells = guided_cells(stored, trained, sample, scale)
     sensitive = engine.sensitive_of_cells(table, cells, spec.with_role(Role.SENSITIVE))
-    return Counted(cells, statistics_of(sensitive, spec.answers))
+    return Counted(cells, statistics_of(sensitive, spec.answers, spec.categories))
 
 
 def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:

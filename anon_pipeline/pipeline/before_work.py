@@ -100,5 +100,11 @@ def _everybody(looked: FirstLook, column: str, spec: ReleaseSpec) -> ClassStatis
     """The statistics of all people as one class, for one sensitive column."""
     found = looked.values[column]
     counts = sparse.csr_array(np.array([found.people], dtype=np.int64))
-    histogram = Histogram(found.values, counts, found.ordered, missing_is_a_value=column in spec.answers)
+    histogram = Histogram(
+        found.values,
+        counts,
+        found.ordered,
+        missing_is_a_value=column in spec.answers,
+        categorical=column in spec.categories,
+    )
     return ClassStatistics(np.array([sum(found.people)], dtype=np.int64), {column: histogram})

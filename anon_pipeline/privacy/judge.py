@@ -52,8 +52,16 @@ def name_of(demand: Demand) -> str:
     return demand.name if column is None else f"{demand.name}_{column}"
 
 
-def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassStatistics:
-    """Class statistics of a table that an engine has grouped; in the columns `answers` missing is a value."""
+def statistics_of(
+    counts: ClassCounts, answers: Collection[str] = (), categories: Collection[str] = ()
+) -> ClassStatistics:
+    """Class statistics of a table that an engine has grouped.
+
+    Parameters
+    ----------
+    answers : the columns in which missing is a value
+    categories : the columns that are declared to hold categories
+    """
     sensitive = {}
     for column, frame in counts.sensitive.items():
         missing = frame["value"].isna().to_numpy()
@@ -72,6 +80,7 @@ def statistics_of(counts: ClassCounts, answers: Collection[str] = ()) -> ClassSt
             ),
             ordered=column in counts.ordered,
             missing_is_a_value=column in answers,
+            categorical=column in categories,
         )
     return ClassStatistics(sizes=counts.sizes, sensitive=sensitive)
 
@@ -115,7 +124,7 @@ def judge_release(
     InputError
         For a demand on a population without a readable class table.
     """
-    counted = statistics_of(counts, spec.answers)
+    counted = statistics_of(counts, spec.answers, spec.categories)
     judgements = []
     for demand in spec.privacy:
         if isinstance(demand, PopulationModel):

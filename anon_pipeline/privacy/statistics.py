@@ -44,6 +44,7 @@ class Histogram:
     ordered : whether the values are numbers or dates, so that distances along their order have a meaning
     table : counts over the whole table, shape (m,), where the J classes are not a partition of it
     missing_is_a_value : whether a missing value is an answer of its own; otherwise see `anon_pipeline.privacy.missing`
+    categorical : whether the spec declares categories, whatever stands for them: codes of occupations are numbers
     """
 
     values: tuple[object, ...]
@@ -51,6 +52,7 @@ class Histogram:
     ordered: bool
     table: IntArray | None = None
     missing_is_a_value: bool = False
+    categorical: bool = False
 
     @cached_property
     def total(self) -> IntArray:

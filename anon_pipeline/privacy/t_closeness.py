@@ -25,8 +25,9 @@ class TCloseness(SensitiveModel):
     """The earth mover's distance from every class to the table is at most t.
 
     Where no `distance` is named it is `hierarchical` if there is a hierarchy, `ordered` for numbers and dates, `equal`
-    for other columns. For the ordered distance a missing value has the first rank. Where values are missing the class
-    is held against the table a second time, both without them.
+    for other columns and for those of the type `categorical`, whose numbers are codes. For the ordered distance a
+    missing value has the first rank. Where values are missing the class is held against the table a second time, both
+    without them.
 
     Monotone: the earth mover's distance to the fixed table is convex, and a merged class is a mean of the two.
     """
@@ -90,6 +91,10 @@ class TCloseness(SensitiveModel):
 
 
 def distance_to_table(histogram: Histogram, *, ordered: bool | None = None) -> Transport:
-    """The distance of each class to the table; if `ordered` is None, ordered for numbers and dates, else equal."""
+    """The distance of each class to the table; if `ordered` is None, ordered for numbers and dates, else equal.
+
+    Numbers of a column of categories are codes: how far apart two of them are says nothing.
+    """
     counts = ValueCounts.compared(histogram)
-    return ordered_distance(counts) if (histogram.ordered if ordered is None else ordered) else equal_distance(counts)
+    along = histogram.ordered and not histogram.categorical if ordered is None else ordered
+    return ordered_distance(counts) if along else equal_distance(counts)

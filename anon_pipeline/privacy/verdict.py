@@ -87,7 +87,7 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     judgements = judge_release(engine, spec, types, counts, class_table)
     extra = sorted(set(columns) - set(spec.released))
     problems = [f"the column {name} is not one that the spec releases" for name in extra]
-    classes = statistics_of(counts, spec.answers)
+    classes = statistics_of(counts, spec.answers, spec.categories)
     findings = [judgement.finding for judgement in judgements]
     verdict = _verdict(classes, findings, spec.k, problems)
     if any(finding.measured is None for finding in findings):  # the class table is not of this table

@@ -450,6 +450,11 @@ class ReleaseSpec(Strict):
         return [name for name, column in self.columns.items() if column.missing_is_a_value]
 
     @property
+    def categories(self) -> list[str]:
+        """The columns that are declared to hold categories; where these are numbers, they are codes."""
+        return [name for name, column in self.columns.items() if column.type is ColumnType.CATEGORICAL]
+
+    @property
     def source_path(self) -> Path:
         """The path of the source, relative names resolved; if it is no file of this machine, the folder of the spec."""
         if not self.source.is_file:

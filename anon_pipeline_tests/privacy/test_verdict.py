@@ -190,3 +190,19 @@ def test_the_only_person_of_the_population_who_could_be_meant_is_at_the_highest_
     verdict = verify_by_spec(engine, tmp_path / "data.parquet", spec, tmp_path / "classes.parquet")
     assert (verdict.findings[1].measured, verdict.findings[1].failing) == (1.0, 1)
     assert verdict.risk["journalist"]["max"] == 1
+
+
+@pytest.mark.parametrize("stored", ["int64", "float64", str])
+def test_codes_of_categories_are_equally_far_apart_however_they_are_stored(
+    engine: DuckDBEngine, tmp_path: Path, stored: type | str
+) -> None:
+    codes = pd.Series([1, 1, 2, 2, 2, 3, 3, 3]).astype(stored)
+    pd.DataFrame({"q": list("aaaabbbb"), "ill": codes}).to_parquet(tmp_path / "x.parquet")
+    columns = {"q": {"role": "quasi_identifier"}, "ill": {"role": "sensitive", "type": "categorical"}}
+    demands = {"k_anonymity": {"k": 2}, "t_closeness": {"column": "ill", "t": 0.4}}
+    spec = ReleaseSpec.model_validate(policy() | {"columns": columns, "privacy": demands})
+    verdict = verify_by_spec(engine, tmp_path / "x.parquet", spec, tmp_path / "classes.parquet")
+    [close] = [finding for finding in verdict.findings if finding.name == "t_closeness_ill"]
+    # Class a: 1/2 (1/4 + 1/8 + 3/8). Along the order of the codes it would be 1/2 (1/4 + 3/8).
+    assert (close.measured, close.holds) == (0.375, True)
+    assert verdict.sensitive["ill"]["t"] == 0.375

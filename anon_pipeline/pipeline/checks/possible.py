@@ -33,7 +33,7 @@ def require_possible(spec: ReleaseSpec, engine: Engine, table: Path, types: Mapp
             {name: levels[name] for name in stated if name in levels},
             {name: hierarchies[name] for name in stated if name in hierarchies},
         )
-    everybody = statistics_of(engine.classes(table, [], protected_columns(spec)), spec.answers)
+    everybody = statistics_of(engine.classes(table, [], protected_columns(spec)), spec.answers, spec.categories)
     if spec.population is not None:
         people = engine.population_table(spec, types, spec.population)[PEOPLE].sum()
         everybody = dataclasses.replace(everybody, population=np.array([people]), population_unmatched=0)

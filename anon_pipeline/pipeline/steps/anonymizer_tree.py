@@ -25,7 +25,7 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
     cells = load_cells(predictions.folder)
     types = SourceFacts.from_json(people.facts).types()
     counted = engine.sensitive_of_cells(people.folder / DATA, cells, protected_columns(spec))
-    protected = statistics_of(counted, spec.answers)
+    protected = statistics_of(counted, spec.answers, spec.categories)
     facts: dict[str, Any] = {}
     if spec.across_releases is None:
         population_table = None if spec.population is None else engine.population_table(spec, types, spec.population)

@@ -91,7 +91,9 @@ def _regrouping(
     if not protected or spec.population is not None:
         return ()
     cells = load_cells(predictions.folder)
-    counted = statistics_of(run.engine.sensitive_of_cells(people.folder / DATA, cells, protected), spec.answers)
+    counted = statistics_of(
+        run.engine.sensitive_of_cells(people.folder / DATA, cells, protected), spec.answers, spec.categories
+    )
     if spec.across_releases is not None:
         repair, released = sequential_publication.repair_of(run, people, anonymizer_tree, cells, counted)
     else:

@@ -70,7 +70,7 @@ def release(
         utility=utility.facts,
         coarsened=predictions.facts["coarsened"],
         distinct_people=ClassStatistics(sizes=alike.counts),
-        classes=statistics_of(counted, spec.answers),
+        classes=statistics_of(counted, spec.answers, spec.categories),
         beside_population=classes_beside_population(
             engine, spec, types_of(spec, engine.columns(data)), anonymized_table.folder / CLASSES
         ),
