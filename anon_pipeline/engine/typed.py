@@ -382,14 +382,19 @@ def _check_weights(reader: Reader, source: OpenSource, column: TypedColumn) -> N
     place = f"sampling_weight: {column.name}"
     if column.type is not ColumnType.NUMERIC:
         raise InputError(f"{place} holds texts; a weight is a number of people, so declare it numeric or correct it")
-    rows, known, people = reader.rows(
-        f"SELECT count(*), count(CASE WHEN value > 0 THEN 1 END), sum(CAST(value AS DOUBLE)) FROM "
-        f"(SELECT {column.expression} AS value FROM {source.relation}) AS weights"
+    rows, known, fits, people = reader.rows(
+        f"SELECT count(*), count(CASE WHEN value > 0 THEN 1 END), count(CASE WHEN value <= {LARGEST} THEN 1 END), "
+        f"sum(CASE WHEN value <= {LARGEST} THEN value ELSE 0 END) FROM "
+        f"(SELECT CAST({column.expression} AS DOUBLE) AS value FROM {source.relation}) AS weights"
     )[0]
     if known < rows:
         raise InputError(
             f"{place} is missing or not above 0 in {rows - known} rows; correct them, or leave these rows out "
             f"(source.where: {column.name} > 0)"
+        )
+    if fits < rows:
+        raise InputError(
+            f"{place} is beyond {LARGEST} in {rows - fits} rows; a weight is a number of people, so correct them"
         )
     if people < rows * (1 - 1e-9):
         raise InputError(

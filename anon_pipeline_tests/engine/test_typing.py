@@ -72,6 +72,9 @@ def test_a_table_has_at_least_k_people(
         ([1.0, 0.9], "adds up to fewer people"),
         ([3.0, 0.0], "is missing or not above 0 in 1 rows"),
         ([3.0, None], "is missing or not above 0 in 1 rows"),
+        ([3.0, 1e18], None),
+        ([3.0, 1.1e18], "is beyond 1e18 in 1 rows"),
+        ([1.7e308, 1.7e308], "is beyond 1e18 in 2 rows"),
     ],
 )
 def test_weights_add_up_to_as_many_people_but_for_rounding(
