@@ -52,6 +52,18 @@ def name_of(demand: Demand) -> str:
     return demand.name if column is None else f"{demand.name}_{column}"
 
 
+def names_of(demands: Sequence[Demand]) -> list[str]:
+    """A name for each demand that no other has: a second one of the same model and column ends in `_2`."""
+    plain, names = {name_of(demand) for demand in demands}, []
+    for demand in demands:
+        name, number = name_of(demand), 1
+        while name in names or (number > 1 and name in plain):
+            number += 1
+            name = f"{name_of(demand)}_{number}"
+        names.append(name)
+    return names
+
+
 def statistics_of(
     counts: ClassCounts, answers: Collection[str] = (), categories: Collection[str] = ()
 ) -> ClassStatistics:

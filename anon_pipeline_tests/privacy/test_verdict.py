@@ -12,11 +12,13 @@ import pytest
 from anon_pipeline.engine.base import ClassCounts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
+from anon_pipeline.pipeline.checks.candidate import checks_of
 from anon_pipeline.privacy.judge import (
     classes_beside_population,
     judge,
     judge_classes,
     judge_release,
+    names_of,
     statistics_of,
     types_of,
 )
@@ -206,3 +208,16 @@ def test_codes_of_categories_are_equally_far_apart_however_they_are_stored(
     # Class a: 1/2 (1/4 + 1/8 + 3/8). Along the order of the codes it would be 1/2 (1/4 + 3/8).
     assert (close.measured, close.holds) == (0.375, True)
     assert verdict.sensitive["ill"]["t"] == 0.375
+
+
+def test_demands_of_one_model_on_one_column_have_names_of_their_own() -> None:
+    of_ill = {"column": "ill", "l": 2}
+    columns = {"q": {"role": "quasi_identifier"}, "ill": {"role": "sensitive"}, "ill_2": {"role": "sensitive"}}
+    demands = {
+        "k_anonymity": {"k": 2},
+        "l_diversity": [of_ill, of_ill | {"kind": "entropy"}, of_ill | {"column": "ill_2"}, of_ill | {"l": 3}],
+    }
+    spec = ReleaseSpec.model_validate(policy() | {"columns": columns, "privacy": demands})
+    names = ["k_anonymity", "l_diversity_ill", "l_diversity_ill_3", "l_diversity_ill_2", "l_diversity_ill_4"]
+    assert names_of(spec.privacy) == names
+    assert list(checks_of(spec))[:5] == names

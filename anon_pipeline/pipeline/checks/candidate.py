@@ -14,7 +14,7 @@ from anon_pipeline.pipeline.checks.naming import unshared_values
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
-from anon_pipeline.privacy.judge import judge_release, name_of
+from anon_pipeline.privacy.judge import judge_release, names_of
 from anon_pipeline.release.facts import losses
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
@@ -38,7 +38,7 @@ def checks_of(spec: ReleaseSpec) -> dict[str, str]:
     across = (
         {} if spec.across_releases is None else {sequential_publication.CHECK: sequential_publication.CHECK_DESCRIPTION}
     )
-    return {**{name_of(demand): DEMAND for demand in spec.privacy}, **across, **CANDIDATE_CHECKS}
+    return {**dict.fromkeys(names_of(spec.privacy), DEMAND), **across, **CANDIDATE_CHECKS}
 
 
 def ask_candidate(run: Run, people: Stage, anonymized_table: Stage) -> list[Question]:
@@ -70,11 +70,11 @@ def _demands(
 ) -> Iterator[Question]:
     """A question per demand of the spec on the classes."""
     judgements = judge_release(engine, spec, stored.types(), counts, candidate.folder / CLASSES)
-    for demand, judgement in zip(spec.privacy, judgements, strict=True):
+    for name, demand, judgement in zip(names_of(spec.privacy), spec.privacy, judgements, strict=True):
         finding = judgement.finding
         if demand.name == "k_anonymity":
             yield Question(
-                finding.name,
+                name,
                 finding.demand,
                 "ExpectColumnMinToBeBetween",
                 {"column": "class_size", "min_value": spec.k},
@@ -83,7 +83,7 @@ def _demands(
             )
             continue
         yield Question(
-            finding.name,
+            name,
             finding.demand,
             "ExpectColumnMinToBeBetween",
             {"column": "class_holds", "min_value": 1},
