@@ -26,7 +26,8 @@ class Microaggregate(ColumnTechnique):
     `optimal`: the groups with the least sum of squared errors (S. Hansen, S. Mukherjee: A polynomial algorithm for
     optimal univariate microaggregation, IEEE TKDE 15(4), 2003), within blocks of at least 5,000 ranks where there are
     more than 20,000. `fixed`: k people to a group (D. Defays, P. Nanopoulos 1993). Where fewer than k people have a
-    value, none is shown; where the median is one person's own, the mean of the middle three is.
+    value, none is shown; where the median is one person's own, the mean of the middle three is. Who has no value is
+    shown without one, also where fewer than k people have none.
     """
 
     technique: Literal["microaggregate"] = "microaggregate"

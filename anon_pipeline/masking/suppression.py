@@ -103,7 +103,8 @@ class SuppressRare(ColumnTechnique):
     """Values that fewer than k people have become missing, or one common text.
 
     The threshold rule of tables (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2.1) on one
-    column. Where those who are hidden are themselves fewer than k, the next rarest value is hidden too.
+    column. Where those who are hidden are themselves fewer than k, the next rarest value is hidden too. With `by`, who
+    has no value is shown without one, also where fewer than k people have none.
     """
 
     technique: Literal["suppress_rare"] = "suppress_rare"

@@ -168,7 +168,10 @@ def _guarantee(report: Mapping[str, Any]) -> str:
     facts, stated = report.get("facts") or {}, report.get("parameters") or {}
     if report.get("guarantee") == "k":
         k = stated.get("k", stated.get("threshold"))
-        return f"at least {count(k)} people share what it leaves" if known(k) else "k people share what it leaves"
+        people = f"at least {count(k)} people" if known(k) else "k people"
+        if report.get("technique") == "microaggregate" or "by" in stated:  # who lacks a value is shown without one
+            return f"{people} share each value that it leaves; who has none is not counted"
+        return f"{people} share what it leaves"
     if report.get("guarantee") == "local DP":
         if known(facts.get("epsilon")):
             return f"local differential privacy with epsilon {_value(facts['epsilon'])} per value{OVER_RELEASES}"

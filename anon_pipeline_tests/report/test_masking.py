@@ -102,6 +102,26 @@ def test_a_guarantee_that_was_lost_is_not_repeated() -> None:
     assert "It promises nothing by itself" in " ".join(found.intro)
 
 
+@pytest.mark.parametrize(
+    ("technique", "parameters", "counted"),
+    [
+        ("suppress_rare", {"k": 5}, True),
+        ("suppress_rare", {"k": 5, "by": "other"}, False),
+        ("microaggregate", {"k": 5}, False),
+        ("local_suppression", {"k": 5}, True),
+        ("aggregate", {"threshold": 5}, True),
+    ],
+)
+def test_who_lacks_a_value_counts_among_the_k_only_where_the_step_sees_to_it(
+    technique: str, parameters: dict[str, Any], counted: bool
+) -> None:
+    """Two people without a value, beside groups of five, stay as they are and are alike to one another alone."""
+    found = masking_report.in_words([report(technique, ["city"], parameters=parameters, guarantee="k")])
+    assert found is not None
+    each = "at least 5 people share each value that it leaves; who has none is not counted"
+    assert found.steps[0].guarantee == ("at least 5 people share what it leaves" if counted else each)
+
+
 def test_costs_of_a_large_table_say_that_they_are_of_a_sample() -> None:
     large = masking_report.in_words(masking(), 5_000_000)
     assert large is not None
