@@ -58,6 +58,26 @@ def test_the_weights_of_each_released_class_are_added_up_and_stay_private(masked
     assert told["population"] == weighted_people()["weight"].sum()
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "drawing",
+    [
+        {"steps": [{"technique": "sample", "share": 0.75}]},
+        {"audit": {"enabled": True, "control": "held_out", "people": 200}},
+    ],
+    ids=["sampled", "held out"],
+)
+def test_the_weights_of_people_who_were_drawn_stand_for_those_who_were_not(
+    drawing: dict[str, Any], tmp_path: Path
+) -> None:
+    spec = weighted_policy(**drawing)
+    frame = weighted_people().assign(weight=50.0)  # so that it does not matter who is drawn
+    run = _grouped(write_dataset(tmp_path / "people", frame, spec), tmp_path / "home")
+    told = Stages(run.home, run.spec).load("anonymized_table").facts
+    assert told["released"] < 0.8 * len(frame)
+    assert told["weighted"]["population"] == pytest.approx(50.0 * len(frame))
+
+
 def _grouped(folder: Path, home: Path) -> Run:
     """The steps until there is a candidate, without Dagster."""
     spec = ReleaseSpec.load(folder)

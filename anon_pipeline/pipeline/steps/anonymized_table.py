@@ -95,13 +95,18 @@ def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> 
 def _weighted_risk(
     run: Run, people: Stage, cells: Cells, grouping: Grouping, released_class: IntArray
 ) -> dict[str, Any] | None:
-    """The re-identification risk in the population, for a sample with weights; None for a table without weights."""
+    """The re-identification risk in the population, for a sample with weights; None for a table without weights.
+
+    Where a part of the source was drawn (`sample`, control people held out), each weight stands for the others as well.
+    """
     weight = run.spec.sampling_weight
     if weight is None:
         return None
     counted = run.engine.sensitive_of_cells(people.folder / DATA, cells, [weight]).sensitive[weight]
     class_of = grouping.class_of_cell[counted["class"].to_numpy()]
-    stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy()
+    facts = people.facts
+    drawn = facts["rows"] / (facts.get("source_rows", facts["rows"]) + facts["held_out"])
+    stood_for = counted["value"].to_numpy(dtype=np.float64) * counted["count"].to_numpy() / drawn
     alike = released_class[class_of[class_of >= 0]]
     sizes, weights = np.zeros(released_class.max() + 1, dtype=np.int64), np.zeros(released_class.max() + 1)
     np.add.at(sizes, released_class, grouping.sizes)
