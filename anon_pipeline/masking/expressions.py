@@ -48,6 +48,15 @@ def plain(stated: float) -> str:
     return f"{stated:f}".rstrip("0") if 1e-4 <= abs(stated) < 1e16 else repr(stated)
 
 
+def written(stated: str | float, storage: str) -> str:
+    """A value of a spec as the text into which SQL converts it in a column of this type: 1 is 1.0 among floats."""
+    if isinstance(stated, bool):
+        return str(stated).lower()
+    if isinstance(stated, str) or not (storage in ("FLOAT", FLOAT) or is_integral(stated, storage)):
+        return str(stated)
+    return str(int(stated)) if is_whole(storage) else repr(float(stated))
+
+
 def decimals(stated: float) -> int:
     """The number of decimals of a number as it is written."""
     written = f"{stated:.12f}".rstrip("0")

@@ -12,7 +12,7 @@ from typing_extensions import override
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import CATEGORICAL
-from anon_pipeline.masking.expressions import text
+from anon_pipeline.masking.expressions import text, written
 from anon_pipeline.masking.masks import TextTechnique
 from anon_pipeline.spec import ColumnType
 
@@ -89,7 +89,7 @@ class Hierarchy(TextTechnique):
             raise ValueError("the file of a hierarchy must be read first, by resolved()")
         if sum(map(len, self.groups.values())) > LONGEST_CASE:
             rows = ", ".join(
-                f"({literal(_written(member))}, {literal(group)})"
+                f"({literal(written(member, storage))}, {literal(group)})"
                 for group, ones in self.groups.items()
                 for member in ones
             )
@@ -97,7 +97,7 @@ class Hierarchy(TextTechnique):
             lookup = f"coalesce(({lookup} WHERE of_group.member = {value}), {literal(self.others)})"
             return f"CASE WHEN {value} IS NOT NULL THEN {lookup} END"
         cases = " ".join(
-            f"WHEN {value} IN ({', '.join(literal(_written(member)) for member in ones)}) THEN {literal(group)}"
+            f"WHEN {value} IN ({', '.join(literal(written(member, storage)) for member in ones)}) THEN {literal(group)}"
             for group, ones in self.groups.items()
             if ones
         )

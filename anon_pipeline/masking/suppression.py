@@ -13,7 +13,7 @@ from typing_extensions import override
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.engine.typed import is_whole
 from anon_pipeline.masking.base import Applied, Columns, ColumnTechnique, Context, Guarantee, RowTechnique
-from anon_pipeline.masking.expressions import TEXT, number, number_literal, text
+from anon_pipeline.masking.expressions import TEXT, number, number_literal, text, written
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.masks import LONGEST, Replace
 from anon_pipeline.masking.rounding import Number
@@ -50,7 +50,7 @@ class SuppressCells(RowTechnique):
     """
 
     technique: Literal["suppress_cells"] = "suppress_cells"
-    values: tuple[str | int | float, ...] = Field(default=(), description="these values")
+    values: tuple[str | bool | int | float, ...] = Field(default=(), description="these values")
     below: Number | None = Field(default=None, description="numbers below this")
     above: Number | None = Field(default=None, description="numbers above this")
     pattern: str | None = Field(default=None, max_length=LONGEST, description="texts in which this is found (RE2)")
@@ -74,7 +74,7 @@ class SuppressCells(RowTechnique):
             return "below and above are rules for numbers; list values, or give a pattern"
         if kind is not ColumnType.CATEGORICAL and self.pattern is not None:
             return "a pattern is a rule for texts; give below, above or values"
-        if kind is ColumnType.NUMERIC and any(isinstance(value, str) for value in self.values):
+        if kind is ColumnType.NUMERIC and any(isinstance(value, str | bool) for value in self.values):
             return "values of a numeric column must be numbers"
         return None
 
@@ -84,7 +84,8 @@ class SuppressCells(RowTechnique):
         if kind is ColumnType.NUMERIC and self.values:
             rules.append(f"{compared} IN ({', '.join(number_literal(listed) for listed in self.values)})")  # type: ignore[arg-type]
         elif self.values:
-            rules.append(f"{text(value, storage)} IN ({', '.join(literal(str(listed)) for listed in self.values)})")
+            listed_texts = ", ".join(literal(written(listed, storage)) for listed in self.values)
+            rules.append(f"{text(value, storage)} IN ({listed_texts})")
         if self.below is not None:
             rules.append(f"{compared} < {number_literal(self.below)}")
         if self.above is not None:

@@ -61,7 +61,7 @@ def test_the_catalog_says_all_there_is_to_say() -> None:
 
 #: Of each kind of type and of default: what the catalog says.
 SAID = [
-    ("suppress_cells", "values", "list of text | number", "none"),
+    ("suppress_cells", "values", "list of text | true | false | number", "none"),
     ("local_suppression", "importance", "mapping of text to number", "none"),
     ("redact", "missing", "true | false", "false"),
     ("mask", "first", "whole number >= 0 and <= 10000", "0"),

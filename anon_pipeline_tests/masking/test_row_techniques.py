@@ -309,3 +309,22 @@ def test_a_value_that_cannot_be_converted_is_not_quoted() -> None:
         masked(pa.array(["secret", "12"]), NUMERIC, step("round", to=10))
     assert "secret" not in str(refused.value) and "columns.v.steps.0: " in str(refused.value)
     assert masked(column, NUMERIC, step("round", to=1))[0].to_pylist() == [2.0, None]
+
+
+@pytest.mark.parametrize(
+    ("column", "listed"),
+    [
+        (pa.array([1.0, 2.0, 3.5]), [1, 3.5]),
+        (pa.array([1, 2, 3]), [1.0, 3]),
+        (pa.array([True, False, True]), [True]),
+        (pa.array(["1", "2", "true"]), [1, True]),
+        (pa.array([1.0, 2.0, 3.0], pa.float32()), [1, 3.0]),
+    ],
+    ids=["floats", "whole numbers", "truth values", "texts", "small floats"],
+)
+def test_codes_are_found_however_the_source_stores_them(column: pa.Array, listed: list[Any]) -> None:
+    """A statistics package stores the code 1 as 1.0, and a rule that finds nothing hides nothing."""
+    hidden, _ = masked(column, CATEGORICAL, step("suppress_cells", values=listed))
+    assert [value is None for value in hidden.to_pylist()] == [True, False, True]
+    grouped, _ = masked(column, CATEGORICAL, step("hierarchy", groups={"some": listed}))
+    assert grouped.to_pylist() == ["some", "*", "some"]
