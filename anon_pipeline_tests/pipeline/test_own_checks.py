@@ -25,6 +25,8 @@ from anon_pipeline.pipeline.expectations.questions import RELEASED, Question, va
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run
+from anon_pipeline.release.facts import losses
+from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people as synthetic_people
 from anon_pipeline_tests.differential_privacy.synthetic_people import write as write_synthetic
@@ -255,15 +257,16 @@ def test_the_last_runs_of_a_stage_are_kept(tmp_path: Path) -> None:
 def facts_of(losses: dict[str, float]) -> dict[str, Any]:
     """What the step says of a candidate of eight people, beside whom one was suppressed."""
     counts = {"released": 8, "suppressed": 1, "waiting": 0}
-    return counts | {"information_loss": losses, "apart": dict.fromkeys(losses, 8)}
+    return counts | {"information_loss": losses, "apart": dict.fromkeys(losses, 8), "version": "v"}
 
 
 def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_path: Path) -> None:
     table = pd.DataFrame({"age": [20] * 3 + [40] * 5, "city": "Bonn", "sex": "f", "ill": ["yes", "no"] * 4})
     table.to_parquet(tmp_path / "data.parquet", index=False)
-    losses = {"age": 0.1, "city": 0.9, "sex": 0.6}  # of nine people told in steps of a half
+    facts = facts_of({"age": 0.1, "city": 0.9, "sex": 0.6})
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
-    (figures,) = own._aggregates(run, Stage(tmp_path, "", facts_of(losses))).to_dict("records")
+    told = losses(facts, run.noise("v"))  # as the manifest tells them
+    (figures,) = own._aggregates(run, Stage(tmp_path, "", facts)).to_dict("records")
     assert figures == {  # of classes of 3 and 5
         "released": 8,
         "suppressed": 1,
@@ -272,11 +275,12 @@ def test_figures_of_a_candidate_are_those_of_its_classes(spec: ReleaseSpec, tmp_
         "median_class_size": 4.0,
         "mean_class_size": 4.0,
         "largest_class": 5,
-        "information_loss": 0.5,
-        "information_loss_age": 0.0,
-        "information_loss_city": 1.0,
-        "information_loss_sex": 0.5,
+        "information_loss": told["mean"],
+        "information_loss_age": told["columns"]["age"],
+        "information_loss_city": told["columns"]["city"],
+        "information_loss_sex": told["columns"]["sex"],
     }
+    assert losses(facts, NO_NOISE)["columns"] == {"age": 0.0, "city": 1.0, "sex": 0.5}  # of nine people in halves
 
 
 def test_the_figures_of_other_candidates_are_their_numbers_of_rows(spec: ReleaseSpec, tmp_path: Path) -> None:
@@ -303,9 +307,8 @@ def test_each_check_is_asked_of_its_table_which_is_read_once(spec: ReleaseSpec, 
             {**rows, "meta": {"over": "aggregates", "name": "one row again"}},
         ),
     )
-    losses = {"age": 0.1, "city": 0.3, "sex": 0.2}
     run = Run(spec, Home(tmp_path / "home").prepare(), DuckDBEngine(tmp_path / "spill"))
-    questions = own.ask_own(run, Stage(tmp_path, "", facts_of(losses)))
+    questions = own.ask_own(run, Stage(tmp_path, "", facts_of({"age": 0.1, "city": 0.3, "sex": 0.2})))
     assert [(question.own_of, len(question.table)) for question in questions] == [
         ("release", 8),
         ("aggregates", 1),
