@@ -30,7 +30,7 @@ from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
 
 PERSON, CLASS = "person", "class"
-MEMBERS, ROUTING = "members.parquet", "routing.json"
+MEMBERS, ROUTING, MADE_FROM = "members.parquet", "routing.json", "made_from"
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,18 +139,26 @@ def read(file: Path, version: str = "") -> Membership:
     return Membership(version, table.column(PERSON).to_numpy(), table.column(CLASS).to_numpy())
 
 
-def remember(home: Home, dataset: str, version: str, members: Path, routing: Path) -> None:
+def made_from(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
+    """A keyed hash of policy and people, by which a release is known that was made from the same."""
+    content = f"{spec.policy_hash} {content_hash}".encode()
+    return hmac.digest(key(home, spec.dataset), content, hashlib.sha256).hex()
+
+
+def remember(home: Home, dataset: str, version: str, members: Path, routing: Path, made_from: str) -> None:
     """Store the people and the tree of a release; called before it is published, so that none is published without."""
     folder = _folder(home, dataset) / version
     folder.mkdir(mode=0o700, exist_ok=True)
+    write_file(folder / MADE_FROM, made_from)
     for source, name in ((members, MEMBERS), (routing, ROUTING)):
         write_file(folder / name, source.read_bytes())
 
 
-def window(home: Home, spec: ReleaseSpec) -> Window:
+def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Window:
     """The newest releases of a dataset that the demand `across_releases` covers, without the one to be made.
 
-    A withdrawn release counts, since its readers still have it.
+    A withdrawn release counts, since its readers still have it. The newest one is the one to be made if it stands and
+    was made from the same people under the same policy (`made_from`): beside itself it could become another release.
 
     Raises
     ------
@@ -162,6 +170,8 @@ def window(home: Home, spec: ReleaseSpec) -> Window:
     published = [
         entry.version for entry in ledger.read(home) if entry.dataset == spec.dataset and entry.action == "publish"
     ]
+    if made_from is not None and published and _was_made_from(home, spec.dataset, published[-1]) == made_from:
+        published.pop()
     members, unknown = [], []
     for version in published[-(asked.window - 1) :]:
         manifest = home.releases / spec.dataset / version / "manifest.json"
@@ -186,6 +196,13 @@ def window(home: Home, spec: ReleaseSpec) -> Window:
             raise InputError(f"{spec.dataset}/{version}: the people kept of this release are not those it released")
         members.append(membership)
     return Window(tuple(members), tuple(unknown))
+
+
+def _was_made_from(home: Home, dataset: str, version: str) -> str | None:
+    """What a release that stands was made from; None for others, and for one from before this was kept."""
+    file = _folder(home, dataset) / version / MADE_FROM
+    stands = version in {entry.version for entry in ledger.standing(home, dataset)}
+    return file.read_text(encoding="ascii") if stands and file.exists() else None
 
 
 def routing(home: Home, dataset: str, version: str) -> Routing:

@@ -108,6 +108,32 @@ def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
     assert "name" not in pq.read_schema(three_months.home.releases / "people" / third["version"] / "data.parquet").names
 
 
+def test_the_same_month_again_publishes_nothing_new(tmp_path: Path) -> None:
+    """Held against itself, the newest release gave another grouping of the same people."""
+    random = np.random.default_rng(1)
+    place = Place(Home(tmp_path / "home"), tmp_path / "people")
+    age = random.integers(18, 80, 600)
+    pool = pd.DataFrame(
+        {
+            "name": [f"Name-{number}" for number in range(600)],
+            "age": age,
+            "city": random.choice(list("ABCD"), 600),
+            "sex": random.choice(["f", "m"], 600),
+            "ill": np.where(age + random.normal(0, 15, 600) > 50, "yes", "no"),
+            "visits": 0,
+        }
+    )
+    spec = followed_policy(window=12)
+    del spec["columns"]["mark"]
+    spec["privacy"] = {"k_anonymity": {"k": K}}
+    for month, present in enumerate((np.arange(300), np.sort(random.permutation(600)[:330])), start=1):
+        frame = pool.iloc[present].copy()
+        frame["age"] += (present % 5 == 0) * (month - 1)
+        for _ in range(2):
+            released(place, frame, spec)
+            assert len(ledger.read(place.home)) == month
+
+
 def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     """The attacker has both releases and knows of everybody but one who has left; a newcomer may have come.
 

@@ -33,7 +33,9 @@ def batch(identifiers: pa.Array, classes: list[int]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([identifiers, pa.array(classes, pa.int64())], names=["id", "class"])
 
 
-def publish(home: Home, version: str, identifiers: pa.Array, classes: list[int], followed: bool = True) -> None:
+def publish(
+    home: Home, version: str, identifiers: pa.Array, classes: list[int], followed: bool = True, made_from: str = ""
+) -> None:
     """What stays of a release: its manifest, its ledger line and, where people are followed, its members."""
     folder = home.releases / "people" / version
     folder.mkdir(parents=True)
@@ -45,7 +47,7 @@ def publish(home: Home, version: str, identifiers: pa.Array, classes: list[int],
         members = scratch / "members.parquet"
         release_history.write([batch(identifiers, classes)], release_history.key(home, "people"), members)
         Routing(tree_over(1), ()).save(scratch / "routing.json")
-        release_history.remember(home, "people", version, members, scratch / "routing.json")
+        release_history.remember(home, "people", version, members, scratch / "routing.json", made_from)
 
 
 @pytest.fixture
@@ -66,7 +68,7 @@ def test_a_hash_depends_on_the_key_and_on_nothing_else() -> None:
 def test_the_memory_is_for_its_owner_only_and_names_nobody(home: Home) -> None:
     publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
     files = [file for file in (home.private / "people").rglob("*") if file.is_file()]
-    assert {file.name for file in files} == {"key", "members.parquet", "routing.json"}
+    assert {file.name for file in files} == {"key", "made_from", "members.parquet", "routing.json"}
     for file in files:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
@@ -107,6 +109,22 @@ def test_the_window_holds_the_newest_releases_and_names_those_not_followed(home:
     assert [one.version[0] for one in release_history.window(home, spec()).members] == ["a", "c"]
     assert [one[0] for one in release_history.window(home, spec()).unknown] == ["b"]
     assert [one.version[0] for one in release_history.window(home, spec(window=2)).members] == ["c"]
+
+
+def test_a_release_is_not_held_against_itself(home: Home) -> None:
+    """Made again from the same people under the same policy, it is made beside the releases before it alone."""
+    first, second, other = (release_history.made_from(home, spec(), content) for content in ("one", "two", "three"))
+    publish(home, "a" * 12, IDS, [0] * 6, made_from=first)
+    publish(home, "b" * 12, IDS, [0] * 6, made_from=second)
+
+    def beside(made_from: str | None, window: int = 12) -> list[str]:
+        return [one.version[0] for one in release_history.window(home, spec(window=window), made_from).members]
+
+    assert beside(second) == beside(second, window=2) == ["a"] and beside(None) == ["a", "b"]
+    assert beside(first) == beside(other) == ["a", "b"], "people as in an older release are made into a new one"
+    assert release_history.made_from(home, spec(window=3), "two") != second
+    ledger.append(home, ledger.WITHDRAW, "people", "b" * 12, "0" * 64, "why")
+    assert beside(second) == ["a", "b"], "a withdrawn release never comes back, and its readers still have it"
 
 
 @pytest.mark.parametrize("harm", ["gone", "cut", "fewer", "manifest"])

@@ -18,7 +18,9 @@ from anon_pipeline.tables import HISTORY
 def follow(run: Run, folder: Path, people: Stage) -> StepResult:
     """Write the people with a column for their cohort, and which class of the newest release each cohort comes from."""
     spec, engine = run.spec, run.engine
-    window, key = release_history.window(run.home, spec), release_history.key(run.home, spec.dataset)
+    key = release_history.key(run.home, spec.dataset)
+    made_from = release_history.made_from(run.home, spec, people.facts["content_hash"])
+    window = release_history.window(run.home, spec, made_from)
     cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
     counted: dict[str, Any] = {
         "former": [member.version for member in window.members],
@@ -43,7 +45,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         f"{counted['gone']:,}",
     )
     metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
-    return StepResult({**people.facts, **counted}, metadata=counted, metrics=metrics)
+    return StepResult({**people.facts, **counted, "made_from": made_from}, metadata=counted, metrics=metrics)
 
 
 STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)

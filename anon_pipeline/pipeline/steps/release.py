@@ -83,7 +83,7 @@ def release(
         noise=run.noise(anonymized_table.facts["version"]),
     )
     facts = facts_of_people(spec, evidence)
-    keep = _remember(run, anonymizer_tree, anonymized_table)
+    keep = _remember(run, people, anonymizer_tree, anonymized_table)
     published = publish(run.home, spec, engine, anonymized_table.folder, finite(facts), keep)
     return StepResult(
         {"version": published.version},
@@ -143,14 +143,15 @@ def _answers_on_attacks(spec: ReleaseSpec, audit_checks: Stage | None) -> list[d
     return [] if audit_checks is None and not bounds else require_answers(audit_checks, bounds)
 
 
-def _remember(run: Run, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:
+def _remember(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> Callable[[str], None] | None:
     """Adds the people and the tree of a release to the release history; None without sequential publication."""
     if run.spec.across_releases is None:
         return None
 
     def keep(version: str) -> None:
         sequential_publication.require_minimum_size(run, candidate)  # under the ledger's lock
-        remember(run.home, run.spec.dataset, version, candidate.folder / MEMBERS, tree.folder / ROUTING)
+        members, routing, made_from = candidate.folder / MEMBERS, tree.folder / ROUTING, followed.facts["made_from"]
+        remember(run.home, run.spec.dataset, version, members, routing, made_from)
 
     return keep
 
