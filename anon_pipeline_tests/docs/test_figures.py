@@ -100,7 +100,8 @@ CLAIMS = [
     Claim("README.md", r"released, (\d+) suppressed", lambda told: told.manifest["rows"]["suppressed"]),
     Claim("README.md", r"│ classes +│ ([\d,]+);", lambda told: told.measured("class_sizes", "classes"), 300),
     Claim("README.md", r"the smallest has (\d+) people", lambda told: told.measured("class_sizes", "smallest")),
-    Claim("README.md", r"([\d.]+)% of the quasi-id", lambda told: 100 * told.measured("information_loss", "mean"), 1.2),
+    # 21.5 to 22.5 by the key; noise of its ten columns may bring the mean into the next step of half a percent.
+    Claim("README.md", r"([\d.]+)% of the quasi-id", lambda told: 100 * told.measured("information_loss", "mean"), 1.6),
     *_compared("accuracy"),
     *_compared("balanced_accuracy", 0.013),
     *_compared("roc_auc"),
@@ -124,7 +125,8 @@ CLAIMS = [
     ),
     Claim("docs/data-scientist.md", r"moves \((\.\d+)", lambda told: told.metric("roc_auc", "before"), 0.004),
     Claim("docs/data-scientist.md", r"moves \(\.\d+ to (\.\d+)", lambda told: told.metric("roc_auc", "after"), 0.006),
-    Claim("docs/data-scientist.md", r"on Adult: (\.\d+)", lambda told: told.age_and_marriage["before"], 0.005),
+    # Its square has noise, two draws of .35 of a step of .005: of 2,000 keys none moved it further.
+    Claim("docs/data-scientist.md", r"on Adult: (\.\d+)", lambda told: told.age_and_marriage["before"], 0.021),
     Claim(
         "docs/data-scientist.md",
         r"on Adult: \.\d+ to (\.\d+)",
