@@ -13,7 +13,7 @@ any number of releases of the same people, of which the mean has one of the two 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,30 +57,33 @@ class Recording(Noise):
 
 
 class Source:
-    """Some people of Adult, their classes, and the figures of a source that has other values in these classes."""
+    """The quasi-identifiers of some people, their classes, and the figures of sources with other values in these."""
 
-    def __init__(self, people: int) -> None:
-        frame = pd.read_parquet(ADULT).sample(people, random_state=0).reset_index(drop=True)
-        learned = [encoding.learn_domain(name, frame[name]) for name in QUASI_IDENTIFIERS]
+    def __init__(self, frame: pd.DataFrame) -> None:
+        learned = [encoding.learn_domain(name, frame[name]) for name in frame.columns]
         self.domains = tuple(domain for domain, _ in learned)
         self.codes = np.stack([code for _, code in learned], axis=1)
-        cells, cell = encoding.count_cells(self.domains, self.codes, np.zeros((people, 1)))
+        cells, cell = encoding.count_cells(self.domains, self.codes, np.zeros((len(frame), 1)))
         self.tree = AnonymizerTree(k=K).fit_cells(cells)
         self.class_ = self.tree.partition_.apply(cells.codes)[cell]
 
-    def figures(self, codes: IntArray, noise: Noise) -> Any:
+    def figures(self, codes: IntArray, draws: Sequence[Noise]) -> list[dict[str, Any]]:
+        """All figures of a source with these values, counted once and told with each noise."""
         people = len(codes)
         cells = Cells(self.domains, codes.astype(np.int32), np.ones(people, np.int64), np.zeros((people, 1)))
         apart = {domain.name: people - int(np.bincount(codes[:, at]).max()) for at, domain in enumerate(self.domains)}
         lost = information_loss(cells, self.class_, len(self.tree.sizes_))
         candidate = {"released": people, "suppressed": 0, "waiting": 0, "information_loss": lost, "apart": apart}
-        alike = ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1])
+        risk = risk_of(ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1]), None)
         pairs = associations(cells, self.class_, self.tree.summaries_, self.tree.sizes_, {})
-        return (
-            losses(candidate, noise),
-            fineness.risk(risk_of(alike, None), people, noise),
-            fineness.associations(pairs, people, noise),
-        )
+        return [
+            {
+                "information_loss": losses(candidate, noise),
+                "risk": fineness.risk(risk, people, noise),
+                "associations": fineness.associations(pairs, people, noise)["pairs"],
+            }
+            for noise in draws
+        ]
 
     def others(self, person: int, column: int) -> IntArray:
         """The other values that a person's class leaves open."""
@@ -105,7 +108,7 @@ class Source:
     def in_steps(self, codes: IntArray) -> FloatArray:
         """Every figure that noise is added to, in its steps."""
         kept: dict[tuple[str, ...], float] = {}
-        self.figures(codes, Recording(Key(bytes(32)), "adult", "v", kept=kept))
+        self.figures(codes, [Recording(Key(bytes(32)), "adult", "v", kept=kept)])
         return np.array([kept[name] for name in sorted(kept)])
 
 
@@ -127,12 +130,13 @@ def log_odds(apart: FloatArray, random: np.random.Generator, draws: int) -> tupl
 
 
 def measured(people: int, tries: int) -> str:
-    source = Source(people)
+    adult = pd.read_parquet(ADULT, columns=list(QUASI_IDENTIFIERS))
+    source = Source(adult.sample(people, random_state=0).reset_index(drop=True))
     random = np.random.default_rng(1)
-    rounded, before = source.figures(source.codes, NO_NOISE), source.in_steps(source.codes)
+    rounded, before = source.figures(source.codes, [NO_NOISE]), source.in_steps(source.codes)
     ruled_out, by_one, by_many, bound = [], [], [], []
     for codes in source.tried(tries):
-        ruled_out.append(source.figures(codes, NO_NOISE) != rounded)
+        ruled_out.append(source.figures(codes, [NO_NOISE]) != rounded)
         apart = np.abs(source.in_steps(codes) - before) / SCALE
         one, many = log_odds(apart, random, DRAWS)
         by_one += one.tolist()

@@ -1,7 +1,7 @@
 """The changes from one release of a dataset to another, by their manifests: figures and policy, no values.
 
-Figures of the source have noise that is drawn anew for each release. Those that differ by no more than it may make are
-no changes.
+Figures of the source have noise, of which one draw is new for each release. Those that differ by no more than it may
+make are no changes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ABSENT = None
 #: Parts of the policy that have separate lines.
 TOLD_ELSEWHERE = ("columns", "privacy")
 
-#: So many steps two figures differ by noise alone, but for one pair in forty.
+#: So many steps two figures differ by noise alone, but for one pair in two hundred.
 BY_NOISE = 2
 #: The same of the mean of several columns.
 MEAN_BY_NOISE = 1

@@ -139,7 +139,7 @@ def read(file: Path, version: str = "") -> Membership:
     return Membership(version, table.column(PERSON).to_numpy(), table.column(CLASS).to_numpy())
 
 
-def made_from(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
+def origin(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
     """A keyed hash of policy and people, by which a release is known that was made from the same."""
     content = f"{spec.policy_hash} {content_hash}".encode()
     return hmac.digest(key(home, spec.dataset), content, hashlib.sha256).hex()

@@ -49,9 +49,9 @@ MAY_DIFFER = {
     "measured.columns": "table",
     "measured.marginals": "table",
     "measured.sensitive": "table",
-    "measured.associations": "contract: how columns hang together before and after, in steps of 1/sqrt(n)",
-    "measured.information_loss": "contract: what the release costs; of quasi-identifiers, in steps of 1/sqrt(n)",
-    "measured.risk": "after: table. before hangs on quasi-identifiers alone, in steps of sqrt(n) people",
+    "measured.associations": "contract: how columns hang together before, with noise, and after, in steps of 1/sqrt(n)",
+    "measured.information_loss": "contract: what it costs; of quasi-identifiers, with noise, in steps of 1/sqrt(n)",
+    "measured.risk": "after: table. before hangs on quasi-identifiers alone, with noise, in steps of sqrt(n) people",
     "utility": "contract: accuracy before and after; folds and models are drawn under the private key, 4 digits",
     "audit": "contract: attacks on a twin; who is in it and is attacked is drawn under the private key, 4 digits; "
     "those with a rare value in steps of 1/sqrt(n)",

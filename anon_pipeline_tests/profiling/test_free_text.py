@@ -31,7 +31,7 @@ def notes(rows: int, written: int, words: int = 6) -> list[str]:
 
 
 @pytest.mark.parametrize("written", [10, 80])
-def test_free_text_is_grouped_unasked(engine: DuckDBEngine, tmp_path: Path, written: int) -> None:
+def test_free_text_is_not_grouped_unasked(engine: DuckDBEngine, tmp_path: Path, written: int) -> None:
     note = of(profiled(engine, tmp_path, people(300).assign(notiz=notes(300, written))), "notiz")
     assert (note.role, note.question) == (Role.EXCLUDE, AS_FREE_TEXT)
     assert f"free text: {written} texts of 4 words" in note.why
@@ -47,12 +47,12 @@ def test_free_text_is_grouped_unasked(engine: DuckDBEngine, tmp_path: Path, writ
         pytest.param([f"{max(row, 240)} of 2 / 3 / 4 / 5 / 6" for row in range(300)], id="hardly a word"),
     ],
 )
-def test_categories_are_taken_for_free_text(engine: DuckDBEngine, tmp_path: Path, texts: list[str]) -> None:
+def test_categories_are_not_taken_for_free_text(engine: DuckDBEngine, tmp_path: Path, texts: list[str]) -> None:
     column = of(profiled(engine, tmp_path, people(300).assign(notiz=texts)), "notiz")
     assert (column.role, column.question) == (Role.QUASI_IDENTIFIER, None)
 
 
-def test_a_named_target_of_texts_is_asked_about_twice(engine: DuckDBEngine, tmp_path: Path) -> None:
+def test_a_named_target_of_texts_is_not_asked_about(engine: DuckDBEngine, tmp_path: Path) -> None:
     found = profiled(engine, tmp_path, people(300).assign(notiz=notes(300, 80)), "notiz")
     assert of(found, "notiz").role is Role.SENSITIVE
 

@@ -194,7 +194,7 @@ def test_a_column_that_settles_the_target_is_grouped_without_a_question(engine: 
 
 
 @pytest.mark.parametrize(("others", "asked"), [(4, True), (25, False)])
-def test_a_number_that_nearly_settles_the_target_is_grouped_without_a_question(
+def test_a_number_that_nearly_settles_the_target_is_asked_about(
     engine: DuckDBEngine, tmp_path: Path, others: int, asked: bool
 ) -> None:
     """The severity of an injury told who had died; the model of the release was worse than no model."""

@@ -25,7 +25,7 @@ def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckD
 
 
 @pytest.mark.parametrize(("name", "rows_each", "asked"), [("id", 3, True), ("pid", 22, True), ("id", 100, False)])
-def test_what_is_called_id_and_repeats_is_taken_for_categories(
+def test_what_is_called_id_and_repeats_is_asked_about_as_a_persons_number(
     engine: DuckDBEngine, tmp_path: Path, name: str, rows_each: int, asked: bool
 ) -> None:
     """Of a diary of 133 people in 3,000 rows, classes of ten rows had the rows of two people."""

@@ -142,8 +142,7 @@ def test_a_quasi_identifier_of_a_member_seldom_shows() -> None:
         # Not so minimality, of which a value can move several of the few people who are named.
         others = [name for name in first if not name[1].startswith("minimality")]
         apart = np.array([abs(first[name] - second[name]) for name in others]) / attack_figures.SCALE
-        noise = random.laplace(size=(200, len(apart)))
-        evidence += (np.abs(noise - apart) - np.abs(noise)).sum(axis=1).tolist()
+        evidence += log_odds(apart, random, 200)[1].tolist()
         without = (told(one, noise=Unmoved(Key(bytes(32)), "people", "v")) for one in (before, after))
         assert len({json.dumps(one, sort_keys=True) for one in without}) == 1
     assert exact_differ >= 5

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,17 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from anon_pipeline import AnonymizerTree
-from anon_pipeline.anonymize import encoding
-from anon_pipeline.anonymize.classes import information_loss
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
-from anon_pipeline.release.associations import associations
 from anon_pipeline.release.facts import losses, risk_of
 from anon_pipeline.release.noise import NO_NOISE, SCALE, Noise
-from anon_pipeline.tables import Cells
+from benchmarks.source_figures import Source
 
 KEY = Key(bytes(range(32)))
 
@@ -134,7 +129,6 @@ def test_noise_does_not_make_people_unique() -> None:
 # The attacker knows all values but one, the code, and the classes
 
 
-NAMES = ("age", "town", "job", "hours", "kind")
 PEOPLE = 400
 
 
@@ -152,51 +146,6 @@ def population(seed: int) -> pd.DataFrame:
     )
 
 
-class Told:
-    """All figures of a source and its classes, beside the values that the classes hide."""
-
-    def __init__(self, frame: pd.DataFrame) -> None:
-        learned = [encoding.learn_domain(name, frame[name]) for name in NAMES]
-        self.domains = tuple(domain for domain, _ in learned)
-        self.codes = np.stack([code for _, code in learned], axis=1)
-        cells, cell = encoding.count_cells(self.domains, self.codes, np.zeros((len(frame), 1)))
-        self.tree = AnonymizerTree(k=10).fit_cells(cells)
-        self.class_ = self.tree.partition_.apply(cells.codes)[cell]
-
-    def figures(self, codes: IntArray, draws: Sequence[Noise]) -> list[dict[str, object]]:
-        """All figures of a source with these values, told once for each noise."""
-        cells = Cells(self.domains, codes.astype(np.int32), np.ones(len(codes), np.int64), np.zeros((len(codes), 1)))
-        summaries, sizes = self.tree.summaries_, self.tree.sizes_
-        apart = {
-            domain.name: len(codes) - int(np.bincount(codes[:, column]).max())
-            for column, domain in enumerate(self.domains)
-        }
-        lost = information_loss(cells, self.class_, len(sizes))
-        candidate = {"released": len(codes), "suppressed": 0, "waiting": 0, "information_loss": lost, "apart": apart}
-        risk = risk_of(ClassStatistics(sizes=np.unique(codes, axis=0, return_counts=True)[1]), None)
-        pairs = associations(cells, self.class_, summaries, sizes, {})
-        return [
-            dict(
-                flat(
-                    {
-                        "loss": losses(candidate, noise),
-                        "risk": fineness.risk(risk, len(codes), noise),
-                        "ties": fineness.associations(pairs, len(codes), noise)["pairs"],
-                    }
-                )
-            )
-            for noise in draws
-        ]
-
-    def others(self, person: int, column: int) -> list[int]:
-        """The values that the person may have instead, as far as the class says."""
-        here = self.codes[self.class_ == self.class_[person], column]
-        if self.domains[column].ordered:
-            everybody = np.unique(self.codes[:, column])
-            here = everybody[(everybody >= here.min()) & (everybody <= here.max())]
-        return [int(code) for code in np.unique(here) if code != self.codes[person, column]]
-
-
 def flat(content: object, name: str = "") -> list[tuple[str, object]]:
     if isinstance(content, dict | list):
         parts = content.items() if isinstance(content, dict) else enumerate(content)
@@ -204,22 +153,20 @@ def flat(content: object, name: str = "") -> list[tuple[str, object]]:
     return [(name, content)]
 
 
-def ruled_out(told: Told, tries: int, draws: list[Noise]) -> float:
+def ruled_out(source: Source, tries: int, draws: list[Noise]) -> float:
     """The share of values that are not the true one and with which the published figures cannot be, or hardly ever.
 
     Without noise a value is ruled out where it gives other figures. With noise the attacker, who has no key, draws
     the figures of either value again and again; a value is ruled out if nearly all of what the true one makes of some
     figure is never made by it.
     """
-    random, out = np.random.default_rng(0), []
-    while len(out) < tries:
-        person, column = int(random.integers(PEOPLE)), int(random.integers(len(NAMES)))
-        others = told.others(person, column)
-        if not others:
-            continue
-        changed = told.codes.copy()
-        changed[person, column] = random.choice(others)
-        true, other = (told.figures(codes, draws) for codes in (told.codes, changed))
+
+    def told(codes: IntArray) -> list[dict[str, object]]:
+        return [dict(flat(figures)) for figures in source.figures(codes, draws)]
+
+    true, out = told(source.codes), []
+    for changed in source.tried(tries):
+        other = told(changed)
         out.append(
             any(sum(one[name] not in {of[name] for of in other} for one in true) > 0.5 * len(draws) for name in true[0])
         )
@@ -229,9 +176,9 @@ def ruled_out(told: Told, tries: int, draws: list[Noise]) -> float:
 @pytest.mark.slow
 def test_no_value_is_ruled_out_by_the_figures_of_the_source() -> None:
     """Rounded alone, the figures of 400 people rule out more than a tenth of the values."""
-    told = Told(population(1))
-    assert ruled_out(told, 60, [NO_NOISE]) > 0.1
-    assert ruled_out(told, 12, [Noise(key, "people", "v") for key in keys(40)]) == 0
+    source = Source(population(1))
+    assert ruled_out(source, 60, [NO_NOISE]) > 0.1
+    assert ruled_out(source, 12, [Noise(key, "people", "v") for key in keys(40)]) == 0
 
 
 def test_the_tenth_person_who_differs_does_not_decide_whether_a_column_counts() -> None:

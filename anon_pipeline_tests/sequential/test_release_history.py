@@ -113,7 +113,7 @@ def test_the_window_holds_the_newest_releases_and_names_those_not_followed(home:
 
 def test_a_release_is_not_held_against_itself(home: Home) -> None:
     """Made again from the same people under the same policy, it is made beside the releases before it alone."""
-    first, second, other = (release_history.made_from(home, spec(), content) for content in ("one", "two", "three"))
+    first, second, other = (release_history.origin(home, spec(), content) for content in ("one", "two", "three"))
     publish(home, "a" * 12, IDS, [0] * 6, made_from=first)
     publish(home, "b" * 12, IDS, [0] * 6, made_from=second)
 
@@ -122,7 +122,7 @@ def test_a_release_is_not_held_against_itself(home: Home) -> None:
 
     assert beside(second) == beside(second, window=2) == ["a"] and beside(None) == ["a", "b"]
     assert beside(first) == beside(other) == ["a", "b"], "people as in an older release are made into a new one"
-    assert release_history.made_from(home, spec(window=3), "two") != second
+    assert release_history.origin(home, spec(window=3), "two") != second
     ledger.append(home, ledger.WITHDRAW, "people", "b" * 12, "0" * 64, "why")
     assert beside(second) == ["a", "b"], "a withdrawn release never comes back, and its readers still have it"
 
