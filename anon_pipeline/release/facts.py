@@ -18,9 +18,6 @@ from anon_pipeline.spec import ReleaseSpec
 
 Facts = dict[str, Any]
 
-#: The step in which people are counted who differ from most in a column, before the step of its loss follows from them.
-PEOPLE_APART = 4
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -136,7 +133,7 @@ def losses(candidate: Facts, noise: Noise) -> Facts:
     columns, steps = {}, {}
     for name, share in candidate["information_loss"].items():
         of_column = noise.of("information_loss", name)
-        apart = fineness.in_steps(candidate["apart"][name], PEOPLE_APART, of_column.of("apart"))
+        apart = fineness.in_steps(candidate["apart"][name], fineness.DECIDING, of_column.of("apart"))
         step = steps[name] = fineness.step_of_loss(grouped, apart)
         columns[name] = 0.0 if step is None else fineness.share_in_steps(share, step, of_column)
     mean = fineness.lost({"mean": mean_loss(columns)}, grouped, NO_NOISE)["mean"]  # of what is told

@@ -49,6 +49,9 @@ FEWEST = 100
 #: So many steps of unique people are told only where there are some, but for noise of one in five hundred.
 SURELY = 3
 
+#: The step in which people are counted before the step of a figure follows from their number.
+DECIDING = 4
+
 #: One person moves a figure by at most this part of its step, where one can move it far.
 PART_OF_A_STEP = 0.1
 #: The same of the loss of a column, which one person seldom moves as far.
@@ -138,14 +141,14 @@ def step_of(people: int) -> float:
 def associations(content: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """The associations in the source, with noise, and in the release, in the same step so that they can be compared.
 
-    A pair's step follows from the people of whom both values are known; if these are few, nothing is said of the pair.
-    A measure that cannot be negative is the root of a share, which one person can move far near 0; so its square is
-    told in steps.
+    A pair's step follows from the people of whom both values are known, with noise as well: one of them would else
+    decide it. If these are few, nothing is said of the pair. A measure that cannot be negative is the root of a share,
+    which one person can move far near 0; so its square is told in steps.
     """
     pairs = []
     for pair in content["pairs"]:
-        counting, signed = pair["people"], pair["measure"] in SIGNED
-        of_pair = noise.of("associations", *pair["columns"])
+        of_pair, signed = noise.of("associations", *pair["columns"]), pair["measure"] in SIGNED
+        counting = in_steps(pair["people"], DECIDING, of_pair.of("people"))
         told = {
             when: None if pair[when] is None or counting < FEWEST else _strength(pair[when], signed, counting, of_when)
             for when, of_when in (("before", of_pair), ("after", NO_NOISE))  # who has the release can count it again

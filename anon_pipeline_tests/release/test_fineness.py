@@ -1,6 +1,7 @@
 """Published figures are told so coarsely that one person seldom shows."""
 
 import math
+from collections import Counter
 from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
@@ -10,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anon_pipeline.keys import Key
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import fineness
 from anon_pipeline.release.facts import risk_of
-from anon_pipeline.release.noise import NO_NOISE
+from anon_pipeline.release.noise import NO_NOISE, Noise
 
 
 @given(st.floats(-1, 1), st.integers(fineness.FEWEST, 10**9))
@@ -82,7 +84,7 @@ def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
         {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 10_000},
         {"columns": ["a", "b"], "measure": "cramers_v", "before": 0.3, "after": 0.13, "people": 10_000},
         {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 2_500},
-        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 99},
+        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 97},
         {"columns": ["a", "b"], "measure": "spearman", "before": None, "after": 0.1301, "people": 0},
     ]
     told = fineness.associations({"columns": ["a", "b"], "pairs": pairs}, 10_000, NO_NOISE)
@@ -93,6 +95,20 @@ def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
     assert all("people" not in pair for pair in told["pairs"]), (
         "how many have a value may be counted in the release only"
     )
+
+
+@pytest.mark.parametrize("people", [fineness.FEWEST, 400, 2_500])
+def test_no_one_persons_two_values_decide_the_step_of_a_tie(people: int) -> None:
+    """Whoever knew of all but one person who has both values saw by the step whether this one has them, too."""
+
+    def told(counting: int) -> Counter[float | None]:
+        pair = {"columns": ["a", "b"], "measure": "spearman", "before": -0.1, "after": 0.1301, "people": counting}
+        noises = [Noise(Key(place.to_bytes(32)), "people", "v") for place in range(1_000)]
+        return Counter(fineness.associations({"pairs": [pair]}, 10_000, each)["pairs"][0]["after"] for each in noises)
+
+    without, having = told(people - 1), told(people)
+    assert without.keys() == having.keys() and len(having) == 2
+    assert all(1 / 3 < without[after] / having[after] < 3 for after in having)
 
 
 def of_group(people: int, **metrics: Any) -> dict[str, Any]:
