@@ -91,6 +91,14 @@ ROOMS = {
     ),
     "masking": Room(("masking/*.py",), ("masking",)),
     "attack": Room(("attack/*.py",), ("attack",)),
+    "audit": Room(("audit/*.py",), ("audit",)),
+    "differential_privacy": Room(
+        ("differential_privacy/*.py", "differential_privacy/synthesis/*.py"), ("differential_privacy",)
+    ),
+    "sequential": Room(
+        ("sequential/*.py", "pipeline/sequential_publication.py"),
+        ("sequential", "pipeline/test_sequential_publication.py"),
+    ),
     # This needs a Java process for each mutant, so it is tried only on request.
     "spark": Room(("engine/spark*.py",), ("engine/test_spark.py", "engine/test_spark_refusals.py"), ""),
 }

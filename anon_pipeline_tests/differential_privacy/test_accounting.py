@@ -63,9 +63,16 @@ def test_a_rho_that_is_none(rho: float) -> None:
         accounting.nano_of(rho)
 
 
-@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), 1e-9])
-def test_an_epsilon_that_is_none(epsilon: float) -> None:
-    with pytest.raises(InputError, match="epsilon"):
+@pytest.mark.parametrize(
+    ("epsilon", "why"),
+    [
+        *((epsilon, "is no positive number") for epsilon in (0, -1, float("nan"), float("inf"))),
+        (1e-9, "too small to answer"),
+        (1e6, "protects nobody"),
+    ],
+)
+def test_an_epsilon_that_is_none(epsilon: float, why: str) -> None:
+    with pytest.raises(InputError, match=why):
         accounting.nano_for(epsilon, 1e-6)
 
 

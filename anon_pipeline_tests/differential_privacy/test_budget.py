@@ -42,6 +42,14 @@ def test_a_question_asked_again_is_free(tmp_path: Path) -> None:
     assert budget.state().spent == Cost(TOTAL // 100)
 
 
+def test_to_look_at_a_budget_opens_no_ledger(tmp_path: Path) -> None:
+    budget = budget_in(tmp_path)
+    assert budget.state().lines == () and budget.state().left == ALLOWED.total
+    assert ledger.read(budget.folder) == []
+    budget.ask(question("a"), lambda: b"noise")
+    assert [line.action for line in ledger.read(budget.folder)] == [ledger.OPEN, ledger.RESERVE, ledger.ANSWER]
+
+
 def test_another_source_or_subject_or_parameter_is_another_question() -> None:
     key = Key(b"k" * 32)
     known = ("patients", "people", "version", {"sql": 1})

@@ -63,6 +63,40 @@ def test_exact_counts_are_fitted_exactly_and_noisy_ones_stay_possible() -> None:
     assert off <= clipped + 3 * sum(one.counts.size for one in noisy), "no better table is left out by far"
 
 
+@pytest.mark.parametrize(("variances", "fitted"), [((1.0, 1.0), 50), ((1.0, 3.0), 55), ((300.0, 100.0), 45)])
+def test_counts_that_disagree_are_fitted_by_what_is_sure(variances: tuple[float, float], fitted: float) -> None:
+    """Of two counts of one column the best fit in least squares is their mean, weighted by inverse variance."""
+    first, second = (
+        NoisyTable((0,), np.array(counts), np.full(2, variance))
+        for counts, variance in zip(([60.0, 40.0], [40.0, 60.0]), variances, strict=True)
+    )
+    for measured in ([first, second], [second, first]):
+        assert fit((2,), measured, 100.0).counts((0,)) == pytest.approx([fitted, 100 - fitted], abs=0.05)
+
+
+def test_a_fit_goes_on_from_a_former_model() -> None:
+    """Tables that the former model has are not fitted anew first; where nothing was added, the fit stays."""
+    first = NoisyTable((0, 1), np.array([[30.0, 20.0], [10.0, 40.0]]), np.ones((2, 2)))
+    second = NoisyTable((1, 2), np.array([[25.0, 15.0], [35.0, 25.0]]), np.ones((2, 2)))
+    former = fit((2, 2, 2), [first], 100.0)
+    again = fit((2, 2, 2), [first], 100.0, former)
+    assert again.counts((0, 1)) == pytest.approx(first.counts, abs=1e-3)
+    more = fit((2, 2, 2), [first, second], 100.0, former)
+    for one in (first, second):
+        assert more.counts(one.columns) == pytest.approx(one.counts, abs=0.05)
+
+
+def test_chances_of_any_size_have_marginals() -> None:
+    """Potentials as far apart as noise of many people makes them."""
+    tree = JunctionTree.over((2, 3, 2), [(0, 1), (1, 2)])
+    random = np.random.default_rng(3)
+    potentials = [random.normal(0, 3, tree.shape(one)) - 2_000 * (place + 1) for place, one in enumerate(tree.cliques)]
+    potentials[0][0, 0] = 4_000.0
+    whole = joint(tree, potentials)
+    for clique, found in zip(tree.cliques, tree.marginals(potentials), strict=True):
+        assert found == pytest.approx(summed(whole, (0, 1, 2), clique), abs=1e-12)
+
+
 def test_totals_are_weighted_by_what_is_sure() -> None:
     sure, vague = (
         NoisyTable((0,), np.array([60.0, 40.0]), np.full(2, 1.0)),

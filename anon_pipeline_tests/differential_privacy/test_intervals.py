@@ -58,7 +58,7 @@ def test_coverage_of_counts_and_means_and_sums() -> None:
         assert 0.94 <= covered(rows, name, truth) <= 0.96, name
 
 
-@pytest.mark.parametrize("scale", [0.3, 1, 4.47, 20, 49])
+@pytest.mark.parametrize("scale", [0.05, 0.3, 0.7, 1, 4.47, 20, 49])
 def test_narrow_counts_are_covered_at_least_so_often(scale: float) -> None:
     width = intervals.half_width(scale)
     places = np.arange(-700, 701)

@@ -1,0 +1,130 @@
+"""What a question costs, moves and may be off by: public numbers, computed here by hand."""
+
+import math
+from typing import Any
+
+import pytest
+
+from anon_pipeline.differential_privacy import answering, intervals, mechanisms
+from anon_pipeline.differential_privacy.accounting import NANO
+from anon_pipeline.differential_privacy.plan import Measurement
+from anon_pipeline.errors import InputError
+from anon_pipeline_tests.differential_privacy.tables import PERSON, plan_of, spec_of
+
+BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
+COUNT = "SELECT COUNT(*) FROM people"
+
+
+@pytest.mark.parametrize(
+    ("measurement", "moved"),
+    [
+        (Measurement("people"), 1),
+        (Measurement("count"), 3),
+        (Measurement("known", "age"), 3),
+        (Measurement("sum", "age"), 3 * 9),  # 0 to 9
+        (Measurement("sum", "weight"), 3 * 4),  # -2 to 4 quarters
+        (Measurement("centred", "age"), 3 * 5),  # the middle of ten places is the fifth: 4 below it, 5 above it
+        (Measurement("centred", "weight"), 3 * 3),  # that of seven is the fourth
+        (Measurement("quantile", "age", 1, 4), 3 * 3),
+        (Measurement("quantile", "age", 3, 4), 3 * 3),
+        (Measurement("quantile", "age", 1, 2), 3 * 1),
+    ],
+    ids=lambda each: each.measures if isinstance(each, Measurement) else "",
+)
+def test_a_person_moves_a_number_by_so_much_at_most(measurement: Measurement, moved: int) -> None:
+    plan = plan_of(spec_of(PERSON), BY_CITY)
+    assert plan.groups_of_unit == 2
+    assert plan.moves(measurement) == moved
+    assert plan.squared_sensitivity(measurement) == 2 * moved**2
+    assert plan_of(spec_of("row"), COUNT).moves(measurement) == max(1, moved // 3)
+
+
+def test_the_share_may_be_as_small_as_the_number_of_groups() -> None:
+    by_city = "SELECT city, COUNT(*) FROM people GROUP BY city"
+    assert plan_of(spec_of(PERSON), by_city, nano_rho=2).share == 2
+    with pytest.raises(InputError, match="too small"):
+        plan_of(spec_of(PERSON), by_city, nano_rho=1)
+
+
+def test_the_ends_of_a_quantile_are_sought_as_far_off_as_noise_may_move_them() -> None:
+    plan = plan_of(spec_of("row"), "SELECT QUANTILE_CONT(age, 0.25) FROM people")
+    scale = plan.scale(plan.measurements[0])
+    distance = math.ceil(scale * math.log(11 / 0.025))  # ten places, and what lies beyond them
+    assert [plan.off(each) for each in plan.measurements] == [0, -distance, distance]
+    assert answering.width(plan, plan.statement.statistics[0]) == {"rank": math.ceil(scale * math.log(10 / 0.05) / 4)}
+
+
+def test_bounds_of_the_noisy_maximum_are_rounded_up() -> None:
+    assert intervals.rank_error(50, 2, 3.0) == 11  # 10.36
+    assert intervals.end_of_quantile(11, 3.0) == 19  # 18.26
+
+
+def test_a_mean_is_in_the_unit_of_its_column() -> None:
+    """Places of a quarter around the middle of the grid, .25."""
+    plan = plan_of(spec_of("row"), "SELECT AVG(weight), SUM(weight) FROM people", nano_rho=10 * NANO)
+    mean, total = plan.statement.statistics
+    centred, known, summed = plan.measurements
+    drawn = {centred: 200, known: 100, summed: 8}
+    answer = answering.figure(plan, mean, drawn)
+    assert answer["value"] == 0.75
+    below, above = intervals.ratio(200, 100, (plan.scale(centred), plan.scale(known)))
+    assert answer["low"] == pytest.approx(0.25 + 0.25 * below) and answer["high"] == pytest.approx(0.25 + 0.25 * above)
+    assert 0.7 < answer["low"] < 0.75 < answer["high"] < 0.8
+    assert answering.width(plan, mean) == {
+        "value_times_rows": pytest.approx(intervals.NORMAL * plan.scale(centred) / 4),
+        "rows": plan.scale(known),
+    }
+    around = intervals.half_width(plan.scale(summed))
+    assert answering.figure(plan, total, drawn) == {
+        "value": 2.0,
+        "low": (8 - around) / 4,
+        "high": (8 + around) / 4,
+    }
+    assert answering.width(plan, total) == {"value": around / 4}
+
+
+def test_a_mean_of_nobody_may_be_anything_and_none_lies_beyond_the_range() -> None:
+    plan = plan_of(spec_of("row"), "SELECT AVG(weight) FROM people", nano_rho=10 * NANO)
+    (mean,) = plan.statement.statistics
+    centred, known = plan.measurements
+    assert answering.figure(plan, mean, {centred: 5, known: 0}) == {"value": None, "low": -0.5, "high": 1}
+    beyond = [answering.figure(plan, mean, {centred: sign * 900, known: 100}) for sign in (-1, 1)]
+    assert beyond == [{"value": end, "low": end, "high": end} for end in (-0.5, 1)]
+
+
+def test_labels_of_groups() -> None:
+    domains = spec_of().differential_privacy
+    assert domains is not None
+
+    def label(column: str, place: Any) -> Any:
+        return answering.label(domains.domains[column], place)
+
+    assert [label("visits", place) for place in range(3)] == ["[0, 1)", "[1, 3)", "[3, 9]"]
+    assert [label("city", place) for place in (0, 2, None)] == ["Aberdeen", "Cork", None]
+    assert [label("weight", place) for place in (0, 6)] == [-0.5, 1]
+    assert label("street", "High") == "High"
+
+
+@pytest.mark.parametrize(
+    ("sql", "of_numbers", "of_counts"),
+    [
+        (COUNT, False, True),
+        ("SELECT AVG(age) FROM people", True, False),
+        ("SELECT SUM(age), COUNT(age) FROM people", True, True),
+        ("SELECT MEDIAN(age) FROM people", True, False),
+    ],
+)
+def test_an_answer_notes_what_its_own_figures_need(sql: str, of_numbers: bool, of_counts: bool) -> None:
+    notes = answering.notes(plan_of(spec_of("row"), sql))
+    assert any("beyond the public range" in note for note in notes) == of_numbers
+    assert any("may be below 0" in note for note in notes) == of_counts
+
+
+def test_a_threshold_is_one_more_than_a_person_has_where_there_is_hardly_any_noise() -> None:
+    assert [mechanisms.smallest_threshold(1, rows, 10_000 * NANO, 10**17) for rows in (1, 3)] == [2, 4]
+
+
+def test_a_mechanism_may_cost_its_whole_share() -> None:
+    mechanisms._assert_within(0.5, NANO // 2)
+    with pytest.raises(AssertionError, match="more than its share"):
+        mechanisms._assert_within(math.nextafter(0.5, 1), NANO // 2)
