@@ -40,11 +40,11 @@ class Share:
         InputError
             Where neither or both are stated, or the number cannot be used.
         """
-        if (self.epsilon is None) == (self.rho is None):
-            raise InputError("say what the question may cost: --epsilon 0.1, or --rho 0.001")
-        if self.rho is not None:
+        if self.rho is not None and self.epsilon is None:
             return accounting.nano_of(self.rho)
-        return accounting.nano_for(float(self.epsilon or 0), asked.conversion_delta)
+        if self.epsilon is not None and self.rho is None:
+            return accounting.nano_for(self.epsilon, asked.conversion_delta)
+        raise InputError("say what the question may cost: --epsilon 0.1, or --rho 0.001")
 
 
 @dataclass(frozen=True)

@@ -96,6 +96,16 @@ def test_a_threshold_is_the_smallest_that_keeps_its_delta() -> None:
     assert tail[0] <= 1e-7 < tail[1]
 
 
+@pytest.mark.parametrize(("groups", "rows"), [(1, 1), (4, 1), (1, 5), (3, 4)])
+def test_groups_are_counted_with_the_noise_of_what_a_person_moves(groups: int, rows: int) -> None:
+    """The share is enough for it, whatever a person may have, and is used as far as it goes."""
+    counts = dict.fromkeys(range(2_000), 10_000)
+    noisy = mechanisms.noisy_groups(counts, groups, rows, 50_000_000, 10**11)
+    assert noisy.keys() == counts.keys()
+    deviation = float(np.std([noisy[group] - 10_000 for group in counts]))
+    assert deviation == pytest.approx(math.sqrt(groups * rows**2 / (2 * 0.05)), rel=0.1)
+
+
 @pytest.mark.long
 def test_a_group_of_one_person_is_hardly_ever_shown() -> None:
     """At a delta that can be measured: 2,000 groups of one person, 200 runs."""

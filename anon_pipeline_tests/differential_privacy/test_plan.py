@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from anon_pipeline.differential_privacy import answering, intervals, mechanisms
-from anon_pipeline.differential_privacy.accounting import NANO
+from anon_pipeline.differential_privacy.accounting import NANO, nano_for
 from anon_pipeline.differential_privacy.plan import Measurement
+from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.errors import InputError
 from anon_pipeline_tests.differential_privacy.tables import PERSON, plan_of, spec_of
 
@@ -128,3 +129,15 @@ def test_a_mechanism_may_cost_its_whole_share() -> None:
     mechanisms._assert_within(0.5, NANO // 2)
     with pytest.raises(AssertionError, match="more than its share"):
         mechanisms._assert_within(math.nextafter(0.5, 1), NANO // 2)
+
+
+def test_what_a_question_may_cost_is_stated_once() -> None:
+    asked = spec_of("row").differential_privacy
+    assert asked is not None
+    assert Share(rho=0.01).nano_rho(asked) == NANO // 100
+    assert Share(epsilon=0.5).nano_rho(asked) == nano_for(0.5, asked.conversion_delta)
+    for both_or_none in (Share(), Share(0.5, 0.01)):
+        with pytest.raises(InputError, match="what the question may cost"):
+            both_or_none.nano_rho(asked)
+    with pytest.raises(InputError, match="is no positive number"):
+        Share(epsilon=0).nano_rho(asked)

@@ -154,6 +154,27 @@ def test_hostile_sql_is_refused_in_a_sentence(sql: str) -> None:
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT SUM(age + 1) FROM people",
+        "SELECT SUM(-age) FROM people",
+        "SELECT AVG(ABS(age)) FROM people",
+        "SELECT SUM(3) FROM people",
+        f"{ASK} WHERE age + 1 > 3",
+        f"{ASK} WHERE 3 > 2",
+        f"{ASK} WHERE LOWER(city) = 'Cork'",
+        f"{ASK} WHERE age + 1 IS NULL",
+        "SELECT COUNT(*) FROM people GROUP BY LOWER(city)",
+    ],
+)
+def test_where_a_column_stands_nothing_else_may_stand(sql: str) -> None:
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    with pytest.raises(InputError, match="not allowed where a column stands"):
+        parse(sql, spec, spec.differential_privacy)
+
+
 def test_there_are_enough_of_them() -> None:
     """The threat model says how many."""
     assert len(set(HOSTILE)) > 100

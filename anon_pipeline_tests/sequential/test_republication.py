@@ -34,6 +34,7 @@ from anon_pipeline.sequential.republication import (
     PeopleByCohort,
     Routing,
     SequentialGrouping,
+    _outputs,
     group_sequentially,
     repair_of_release,
 )
@@ -288,6 +289,32 @@ def test_a_new_tree_is_taken_where_the_people_are_others() -> None:
     found = releases.release(others, 600)
     assert not found.kept and found.lost < found.lost_otherwise
     assert min(candidates(releases.published).values()) >= 5
+
+
+def test_of_people_who_are_withheld_for_company_as_much_is_lost_as_of_all() -> None:
+    """All of their own variance is lost, and those who stay lose what the classes of the tree lose of theirs."""
+    pool = everybody(300, 9)
+    releases = Releases(5, departures=True)
+    releases.release(pool, 300)
+    found = releases.release(pool.drop(index=[7, 90]), 300)
+    cells, staying = releases.cohorts.cells, releases.cohorts.numbers() != WITHHELD
+    counts, node = cells.counts[staying], found.grouping.class_of_cell[staying]
+    assert counts.sum() < cells.n and (node >= 0).all()
+    rows = np.repeat(np.arange(len(counts)), counts)
+    outputs = pd.DataFrame(_outputs(releases.cohorts, releases.demanded)[staying][rows])
+    within = outputs - outputs.groupby(node[rows]).transform("mean")
+    lost = float((within**2).sum().sum() / ((outputs - outputs.mean()) ** 2).sum().sum())
+    assert found.lost == pytest.approx(1 - (1 - lost) * counts.sum() / cells.n)
+
+
+def test_only_what_is_told_leaves_out_columns_in_which_hardly_anybody_differs() -> None:
+    pool = everybody(300, 9).assign(city="Bergen")
+    pool.loc[0, "city"] = "Aberdeen"
+    releases = Releases(5)
+    releases.release(pool, 300)
+    whole, told = (_outputs(releases.cohorts, releases.demanded, telling=telling) for telling in (False, True))
+    assert whole.shape[1] == told.shape[1] + 2
+    assert np.array_equal(_outputs(releases.cohorts, releases.demanded), whole)
 
 
 def test_a_demand_that_no_grouping_meets_is_refused() -> None:
