@@ -98,6 +98,7 @@ ROOMS = {
     "sequential": Room(
         ("sequential/*.py", "pipeline/sequential_publication.py"),
         ("sequential", "pipeline/test_sequential_publication.py"),
+        "",
     ),
     # This needs a Java process for each mutant, so it is tried only on request.
     "spark": Room(("engine/spark*.py",), ("engine/test_spark.py", "engine/test_spark_refusals.py"), ""),

@@ -3,11 +3,13 @@
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table
+from anon_pipeline.differential_privacy.synthesis.models import _codes
 from anon_pipeline.spec import PublicDomain
 
 ROWS = 4_000
@@ -45,6 +47,26 @@ def test_numbers_of_bins_with_fractions_fill_their_interval() -> None:
         assert low <= numbers.min() < low + 0.02 * (high - low) and high - 0.02 * (high - low) < numbers.max() < high
         assert numbers.mean() == pytest.approx((low + high) / 2, rel=0.05)
     assert found[-1].null_count == ROWS
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [{"range": [0, 999], "step": 1}, {"range": [-3, 400], "step": 0.5}, {"range": [0, 9], "step": 3}],
+    ids=["wide", "halves", "coarse"],
+)
+def test_a_model_reads_each_number_of_a_range_in_the_interval_that_it_was_drawn_from(domain: dict[str, Any]) -> None:
+    axis, found = drawn(domain)
+    codes = _codes(axis)
+    for code, column in enumerate(found):
+        assert set(codes.of(column.to_pandas())) == {code}
+
+
+def test_a_model_reads_bins_and_values() -> None:
+    for domain in ({"bins": [0.5, 2.5, 10]}, {"values": ["a", "b", "c"]}):
+        axis, found = drawn(domain)
+        assert [set(_codes(axis).of(column.to_pandas())) for column in found] == [{code} for code in range(axis.size)]
+    beyond = pd.Series([-9.0, 0.5, 2.5, 10.0, 99.0])
+    assert _codes(drawn({"bins": [0.5, 2.5, 10]})[0]).of(beyond).tolist() == [0, 0, 1, 1, 1]
 
 
 def test_a_long_range_is_drawn_from_intervals_of_several_places() -> None:

@@ -138,6 +138,18 @@ def test_the_noise_of_a_count_keeps_its_word_and_mutants_are_caught() -> None:
     assert bound(share * 100) > 1, "a tenth of the scale is caught"
 
 
+def test_each_mechanism_is_told_by_its_own_name() -> None:
+    found = measure(random_table(np.random.default_rng(2), 50, (3, 3, 2)), Settings((2,), 10**8, 1, 2, 1000))
+    told = measuring.described(found, ["age", "city", "ill"])
+    counts, choices = "discrete Gaussian", "exponential mechanism (Gumbel)"
+    assert [one["measures"] for one in told if one["mechanism"] == counts][:2] == [["age", "ill"], ["city", "ill"]]
+    assert {one["measures"] for one in told if one["mechanism"] == choices} == {"which columns are counted next"}
+    assert len(told) == 2 + 2 * len(found.later)
+    assert sum(float(str(one["rho"])) for one in told) == pytest.approx(found.nano_rho / NANO) and all(
+        float(str(one["scale"])) > 0 for one in told
+    )
+
+
 def test_targets_and_their_pairs_are_what_is_counted() -> None:
     assert first_sets((3, 4, 2), (2,)) == [(0, 2), (1, 2)]
     assert first_sets((3, 4), ()) == [(0,), (1,)]

@@ -34,7 +34,9 @@ from anon_pipeline.sequential.republication import (
     PeopleByCohort,
     Routing,
     SequentialGrouping,
+    _lost,
     _outputs,
+    distinct_tuples,
     group_sequentially,
     repair_of_release,
 )
@@ -305,6 +307,45 @@ def test_of_people_who_are_withheld_for_company_as_much_is_lost_as_of_all() -> N
     within = outputs - outputs.groupby(node[rows]).transform("mean")
     lost = float((within**2).sum().sum() / ((outputs - outputs.mean()) ** 2).sum().sum())
     assert found.lost == pytest.approx(1 - (1 - lost) * counts.sum() / cells.n)
+
+
+def test_of_people_who_are_all_alike_nothing_is_lost() -> None:
+    outputs, counts = np.full((3, 2), 0.7), np.array([4, 5, 6])
+    assert _lost(outputs, counts, np.array([0, 0, 1])) == 0
+    assert _lost(np.array([[0.0], [1.0]]), np.array([5, 5]), np.array([0, 0])) == 1
+    assert _lost(np.array([[0.0], [1.0]]), np.array([5, 5]), np.array([0, 1])) == 0
+
+
+def test_tuples_are_counted_over_all_cohorts() -> None:
+    columns = pd.DataFrame({"age": [20, 20, 20, 30, 30, 40], "city": list("aabaab"), HISTORY: [1, 2, 1, 1, 2, 2]})
+    learned = [encoding.learn_domain(name, columns[name]) for name in columns]
+    codes = np.stack([code for _, code in learned], axis=1)
+    people = np.repeat(np.arange(6), [3, 1, 2, 4, 1, 5])
+    cells, _ = encoding.count_cells(tuple(domain for domain, _ in learned), codes[people], np.ones((16, 1)))
+    plain, tuple_of_cell = distinct_tuples(cells)
+    assert len(plain.domains) == 2 and np.array_equal(plain.codes, np.unique(codes[:, :2], axis=0))
+    assert plain.counts.tolist() == [4, 2, 5, 5]
+    assert np.array_equal(plain.codes[tuple_of_cell], cells.codes[:, :2])
+    assert plain.guidance.sum() == cells.guidance.sum() and (plain.mean_guidance() == 1).all()
+
+
+def test_a_node_was_one_class_where_all_of_it_were_who_are_known() -> None:
+    """Of people without a former class nothing is said, whatever their cohort is called."""
+    pool = everybody(300, 9)
+    releases = Releases(5)
+    releases.release(pool.iloc[:280], 300)
+    found = releases.release(pool, 300)
+    cohorts = releases.cohorts
+    repair, _ = repair_of_release(
+        cohorts, found.routing, releases.minimum_size, releases.demanded, found.grouping.class_of_cell
+    )
+    number = cohorts.numbers()
+    former = np.where(number > 0, cohorts.former_class[np.maximum(number, 0)], -1)
+    assert repair.former is not None and (number == 1).any()
+    for node, members in enumerate(repair.people_of_node.toarray().astype(bool)):
+        were = set(former[members & (former >= 0)])
+        assert repair.former[node] == (were.pop() if len(were) == 1 else -1)
+    assert len(set(repair.former)) > 3
 
 
 def test_only_what_is_told_leaves_out_columns_in_which_hardly_anybody_differs() -> None:
