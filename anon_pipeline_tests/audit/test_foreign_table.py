@@ -9,7 +9,14 @@ import pytest
 from typer.testing import CliRunner
 
 from anon_pipeline import cli
-from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, Files, Roles, attack_table
+from anon_pipeline.audit.foreign_table import (
+    FOR_WHOM,
+    AttackedTable,
+    Files,
+    Roles,
+    _share_with_an_equal,
+    attack_table,
+)
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
@@ -144,6 +151,13 @@ def test_what_is_counted_is_exact_and_says_for_whom_it_is(folder: Path, tmp_path
 def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "planted.csv", control="people.parquet")
     assert any("100% of the control people equal somebody" in note for note in found.notes)
+
+
+def test_equal_people_are_found_wherever_they_stand() -> None:
+    some = people(20, 1)
+    others = pd.concat([people(30, 2), some.iloc[::-2]], ignore_index=True)
+    assert _share_with_an_equal(some, others) == 0.5
+    assert _share_with_an_equal(some, people(30, 2)) == 0
 
 
 @pytest.mark.parametrize(

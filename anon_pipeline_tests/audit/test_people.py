@@ -126,6 +126,25 @@ def test_equal_people_stay_together() -> None:
     assert chosen.any()
 
 
+def test_an_attacker_knows_all_that_is_kept_but_tokens_that_need_the_key() -> None:
+    policy = harness.policy()
+    steps = {
+        "plain": [],
+        "rounded": [{"technique": "round", "to": 5}],
+        "token": [{"technique": "pseudonymize"}],
+        "encrypted": [{"technique": "round", "to": 5}, {"technique": "encrypt"}],
+    }
+    for name, of_column in steps.items():
+        policy["columns"][name] = {"role": "insensitive", "type": "numeric", "steps": of_column}
+    masked = ReleaseSpec.model_validate(policy)
+    types = TYPES | {"plain": ColumnType.NUMERIC, "rounded": ColumnType.NUMERIC}
+    types |= dict.fromkeys(("token", "encrypted"), ColumnType.CATEGORICAL)
+    known = audits.knowledge_of(masked, types)
+    assert known.other == ("visits", "plain", "rounded")
+    assert known.quasi_identifiers == ("age", "city", "sex") and known.sensitive == ("ill",)
+    assert known.numeric == ("age", "visits", "plain", "rounded")
+
+
 # The twin
 
 

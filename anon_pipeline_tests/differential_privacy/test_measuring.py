@@ -213,6 +213,15 @@ def test_a_choice_is_as_uncertain_as_it_is_recorded_to_be() -> None:
         assert stats.binomtest(sum(picked), 3000, 1 / (1 + math.exp(40 / scale))).pvalue > FALSE_ALARM
 
 
+def test_an_error_is_what_noise_alone_would_not_cause() -> None:
+    class Fitted:
+        def counts(self, columns: tuple[int, ...]) -> np.ndarray:
+            return np.array([10.4, 19.6])
+
+    error = measuring._error(Fitted(), np.array([13, 20]), (0,), 2.0)  # type: ignore[arg-type]
+    assert error == 3 - math.ceil(2 * 2 * math.sqrt(2 / math.pi))
+
+
 def test_an_error_of_counts_that_are_no_numbers_moves_with_a_row_by_a_row() -> None:
     class NoModel:
         def counts(self, columns: tuple[int, ...]) -> np.ndarray:

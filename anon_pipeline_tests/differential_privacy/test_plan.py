@@ -3,14 +3,15 @@
 import math
 from typing import Any
 
+import pandas as pd
 import pytest
 
-from anon_pipeline.differential_privacy import answering, intervals, mechanisms
+from anon_pipeline.differential_privacy import answering, intervals, mechanisms, statement
 from anon_pipeline.differential_privacy.accounting import NANO, nano_for
 from anon_pipeline.differential_privacy.plan import Measurement
 from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.errors import InputError
-from anon_pipeline_tests.differential_privacy.tables import PERSON, plan_of, spec_of
+from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, spec_of
 
 BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
 COUNT = "SELECT COUNT(*) FROM people"
@@ -38,6 +39,48 @@ def test_a_person_moves_a_number_by_so_much_at_most(measurement: Measurement, mo
     assert plan.moves(measurement) == moved
     assert plan.squared_sensitivity(measurement) == 2 * moved**2
     assert plan_of(spec_of("row"), COUNT).moves(measurement) == max(1, moved // 3)
+
+
+def test_noise_has_the_scale_of_what_a_person_moves() -> None:
+    """That of the Gaussian is S / sqrt(2 rho), that of a choice 2 S / sqrt(8 rho) in each of a person's groups."""
+    sql = "SELECT city, COUNT(*), MEDIAN(age) FROM people GROUP BY city"
+    plan = plan_of(spec_of(PERSON), sql, nano_rho=NANO)
+    rho = plan.share / NANO
+    assert rho == 0.25
+    count, *quantiles = plan.measurements
+    assert plan.scale(count) == pytest.approx(math.sqrt(2 * 3**2 / (2 * rho)))
+    for quantile in quantiles:
+        assert plan.scale(quantile) == pytest.approx(2 * 3 / math.sqrt(8 * rho / 2))
+    told = plan.described()
+    assert [one["scale"] for one in told] == [plan.scale(each) for each in plan.measurements]
+    assert [one["mechanism"] for one in told] == ["discrete Gaussian"] + 3 * ["exponential mechanism (Gumbel)"]
+    assert {one["rho"] for one in told} == {rho} and not any("threshold" in one for one in told)
+
+
+def test_groups_that_nobody_listed_have_a_threshold() -> None:
+    unlisted = plan_of(spec_of(PERSON), "SELECT street, COUNT(*), SUM(age) FROM people GROUP BY street")
+    assert unlisted.threshold == mechanisms.smallest_threshold(2, 3, unlisted.share, unlisted.cost.atto_delta)
+    count, total = unlisted.described()
+    assert count["threshold"] == unlisted.threshold and count["delta"] == pytest.approx(1e-7)
+    assert count["mechanism"] == "discrete Gaussian with threshold" and "threshold" not in total
+    assert plan_of(spec_of(PERSON), BY_CITY).threshold is None
+
+
+def test_as_many_groups_may_be_asked_for_as_stated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(statement, "MOST_GROUPS", 4)  # three cities, and those who have none
+    assert len(plan_of(spec_of(), BY_CITY).cells()) == 4
+    monkeypatch.setattr(statement, "MOST_GROUPS", 3)
+    with pytest.raises(InputError, match="makes 4 groups, and 3 are the most"):
+        plan_of(spec_of(), BY_CITY)
+
+
+def test_numbers_count_in_the_interval_where_they_lie() -> None:
+    spec = spec_of()
+    visits = ["-7", "0", "0.99", "1", "2.5", "3", "8", "9", "100", "?"]
+    frame = pd.DataFrame({"patient": "p", "age": "1", "weight": "1", "visits": visits, "city": "Cork", "street": "x"})
+    with counting(spec) as count:
+        plan = plan_of(spec, "SELECT visits, COUNT(*) FROM people GROUP BY visits")
+        assert count(plan, frame).numbers(Measurement("count"), plan.cells()) == [3, 2, 4, 1]
 
 
 def test_the_share_may_be_as_small_as_the_number_of_groups() -> None:
