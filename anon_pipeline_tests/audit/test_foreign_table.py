@@ -1,5 +1,7 @@
 """Attacking tables of any make: a planted leak is found, other people's data are not called one, bad input is told."""
 
+import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from anon_pipeline.audit.foreign_table import (
     AttackedTable,
     Files,
     Roles,
+    _is_ordered,
     _share_with_an_equal,
     attack_table,
 )
@@ -151,6 +154,28 @@ def test_what_is_counted_is_exact_and_says_for_whom_it_is(folder: Path, tmp_path
 def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_path: Path) -> None:
     found = attacked(folder, tmp_path, "planted.csv", control="people.parquet")
     assert any("100% of the control people equal somebody" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("values", "ordered"),
+    [
+        ([1, 2.5, None], True),
+        (pd.to_datetime(["2020-01-02", None]), True),
+        ([datetime.date(2020, 1, 2), None], True),
+        ([Decimal("1.50"), None], True),
+        (["1", "-2.5", None], True),
+        (["2020-01-02", None], True),
+        ([True, False], False),
+        (pd.array([True, False, None], dtype=object), False),
+        (["1", "01234"], False),
+        (["1", "one"], False),
+        ([Decimal("1.50"), "one"], False),
+        ([1, "1"], False),
+        ([None, None], False),
+    ],
+)
+def test_numbers_and_dates_have_an_order_and_mixtures_have_none(values: Any, ordered: bool) -> None:
+    assert _is_ordered(pd.Series(values, dtype=None if hasattr(values, "dtype") else object), None) == ordered
 
 
 def test_equal_people_are_found_wherever_they_stand() -> None:

@@ -244,6 +244,21 @@ def test_too_few_people_are_not_attacked_and_no_bound_holds() -> None:
     assert not any(one.holds for one in found)
 
 
+@pytest.mark.parametrize("k", [2, 60])
+def test_so_few_people_are_attacked(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four classes of k, or as many as tell a leak from chance."""
+
+    def asked(*_: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(audits, "control_people", asked)
+    of_k = ReleaseSpec.model_validate(harness.policy() | {"privacy": {"k_anonymity": {"k": k}}})
+    fewest = max(audits.FEWEST, 4 * k)
+    with pytest.raises(InterruptedError):
+        audit(Audited(of_k, KEY, batch(harness.people(fewest)), TYPES))
+    assert "skipped" in audit(Audited(of_k, KEY, batch(harness.people(fewest - 1)), TYPES))
+
+
 def test_where_no_twin_can_be_made_the_audit_says_so_and_no_bound_holds(
     people: Batch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
