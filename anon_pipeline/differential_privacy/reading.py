@@ -184,14 +184,24 @@ def value(reader: Reader, name: str, domain: PublicDomain, storage: str, missing
 
 
 def identifier(name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An SQL expression for the identifier of a person as a text, NULL where it is not known."""
-    return _text(name, storage, missing)
+    """An SQL expression for the identifier of a person as a text, NULL where it is not known.
+
+    A whole number that is written with a point counts as the one without: see `_written`.
+    """
+    text = _text(name, storage, missing)
+    if storage != "VARCHAR":
+        return text
+    return f"CASE WHEN {text} LIKE '%.0' THEN substr({text}, 1, length({text}) - 2) ELSE {text} END"
 
 
 def _written(values: Sequence[str]) -> dict[str, str]:
-    """The texts that mean a value of a public domain, each with the value: 3.0 is written as 3, too."""
+    """The texts that mean a value of a public domain, each with the value: 3.0 is written as 3, too, and 3 as 3.0.
+
+    Programs that write texts put a point into every whole number of a column as soon as one person has none.
+    """
     whole = {value.partition(".")[0]: value for value in values if re.fullmatch(r"-?\d+\.0+", value)}
-    return whole | {value: value for value in values}
+    with_point = {f"{value}.0": value for value in values if re.fullmatch(r"-?\d+", value)}
+    return with_point | whole | {value: value for value in values}
 
 
 def labels(domain: PublicDomain) -> list[str | float]:
@@ -226,7 +236,7 @@ def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:
         text = f"({float_text(quoted(name))})"
     else:
         text = quoted(name) if storage == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
-    markers = ", ".join(literal(marker) for marker in ("", *missing))
+    markers = ", ".join(map(literal, _written(("", *missing))))
     return f"CASE WHEN {text} NOT IN ({markers}) THEN {text} END"
 
 

@@ -195,6 +195,26 @@ def test_a_whole_number_has_one_text(kind: str, values: list[str], tmp_path: Pat
     assert told.numbers(Measurement("count"), [(0,), (1,), (2,)]) == [expected[0], expected[1], 0]
 
 
+@pytest.mark.parametrize("unit", ["row", PERSON], ids=["row", "person"])
+@pytest.mark.parametrize("name", ["people.csv", "people.jsonl"])
+def test_whole_numbers_that_a_gap_gave_a_point_are_what_they_were(
+    name: str, unit: Any, tmp_path: Path, engine: DuckDBEngine
+) -> None:
+    """A program writes 1.0 in place of every 1 as soon as one person of the column has no number."""
+
+    def written(frame: pd.DataFrame) -> dict[Any, list[int]]:
+        table = frame.assign(ill="no")
+        text = table.to_csv(index=False) if name.endswith("csv") else table.to_json(orient="records", lines=True)
+        (tmp_path / name).write_text(text)
+        return counted(engine, spec_of(tmp_path, name, unit, missing=["2"]))
+
+    before = written(people())
+    for column in ("visits", "patient"):
+        with_gap = people().astype({column: "float64"})
+        with_gap.loc[17, column] = np.nan
+        assert moved(before, written(with_gap)) <= 2, column
+
+
 def test_codes_with_a_leading_zero_are_not_numbers(tmp_path: Path, engine: DuckDBEngine) -> None:
     rows = people().assign(visits=["01"] * 20 + ["1"] * (ROWS - 20)).to_dict("records")
     write_parquet(rows, tmp_path / "people.parquet")
