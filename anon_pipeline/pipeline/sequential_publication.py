@@ -158,7 +158,8 @@ def question(run: Run, candidate: Stage) -> Question:
         f"at least {k} people share a person's class in each of {overlap.releases} releases",
         "ExpectColumnMinToBeBetween",
         {"column": "candidates", "min_value": k},
-        pd.DataFrame({"candidates": [overlap.fewest if agrees else 0]}),
+        # The answer is published, and says no more than the manifest.
+        pd.DataFrame({"candidates": [min(overlap.fewest, k) if agrees else 0]}),
         remedy="nothing was published; run followed_people again"
         if agrees
         else "the people kept of this candidate are not those of its classes; run anonymized_table again",
@@ -199,14 +200,15 @@ def manifest_entry(run: Run, followed: Stage, tree: Stage, candidate: Stage) -> 
 
 
 def published_intersection(overlap: Intersection, people: int, k: int, noise: Noise) -> dict[str, Any]:
-    """The intersection as a manifest states it: exact, but for the numbers of people who left, which are in steps.
+    """The intersection as a manifest states it: people who left in steps, and of candidates no more than k.
 
-    These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left.
-    With one person more who left, k - 1 others of the same history no longer stand out.
+    These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left, and
+    is no candidate of theirs. With one person more who left, k - 1 others of the same history no longer stand out.
     """
     left = fineness.coarse(overlap.left, people, noise.of("left"))
     left_below = fineness.moved_together(overlap.left_below, people, k, noise.of("left_below"))
-    return dataclasses.asdict(overlap) | {"left": left, "left_below": left_below}
+    fewest = min(overlap.fewest, k)
+    return dataclasses.asdict(overlap) | {"fewest": fewest, "left": left, "left_below": left_below}
 
 
 def _people_by_cohort(followed: Stage, cells: Cells, people: ClassStatistics) -> PeopleByCohort:

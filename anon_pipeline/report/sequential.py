@@ -19,7 +19,8 @@ def promise(content: Mapping[str, Any]) -> Promise | None:
     fewest, k = measured.get("fewest"), asked.get("k")
     holds = known(fewest) and known(k) and fewest >= k and measured.get("below") == 0
     releases = f"each of {count(measured['releases'])} releases" if known(measured.get("releases")) else "every release"
-    text = f"{count(fewest)} for the person with the fewest" if known(fewest) else NOT_MEASURED
+    least = "at least " if holds else ""
+    text = f"{least}{count(fewest)} for the person with the fewest" if known(fewest) else NOT_MEASURED
     if measured.get("below"):
         text += f"; {count(measured['below'])} people have fewer than demanded"
     return Promise(

@@ -138,7 +138,8 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     """The attacker has both releases and knows of everybody but one who has left; a newcomer may have come.
 
     The newcomer is shown as the one person is, so the tables are the same whether the two have changed places or not.
-    The exact number of those who left told which. Of fewer than 100 people no number is told.
+    The exact number of those who left told which, and so did the number of candidates of the person with the fewest: a
+    newcomer is no candidate. Of fewer than 100 people no number is told.
     """
     was = np.append(np.repeat(np.arange(20), 10), [ABSENT] * 11)
     stayed, changed = was.copy(), was.copy()
@@ -149,7 +150,8 @@ def test_a_place_that_a_newcomer_took_does_not_tell_who_left() -> None:
     assert (same.left, other.left, same.below, other.below) == (0, 1, 0, 0)
     first, second = (published_intersection(one, 210, 5, NO_NOISE) for one in (same, other))
     assert (first["left"], first["left_below"]) == (second["left"], second["left_below"]) == (0, 0)
-    assert first["fewest"] == same.fewest and first["people"] == second["people"] == 210
+    assert (same.fewest, other.fewest) == (10, 9) and first["fewest"] == second["fewest"] == 5
+    assert first["people"] == second["people"] == 210
     few = published_intersection(other, 99, 5, NO_NOISE)
     assert few["left"] is None and few["left_below"] is None
 
