@@ -179,6 +179,20 @@ def test_a_column_of_the_twin_may_be_called_self(people: Batch) -> None:
     assert "self" in twin.released
 
 
+@pytest.mark.parametrize(
+    "meaning",
+    [{"hierarchy": {"prefix": [1]}}, {"levels": ["Aberdeen", "Bergen", "Cork", "Delft"]}],
+    ids=["labels", "levels"],
+)
+def test_an_attacker_finds_what_the_twin_shows_in_its_table_of_classes(people: Batch, meaning: dict[str, Any]) -> None:
+    policy = harness.policy() | {"recode": {"form": "range"}, "privacy": {"k_anonymity": {"k": 100}}}
+    policy["columns"]["city"] |= meaning
+    shown = ReleaseSpec.model_validate(policy)
+    twin = make_twin(Audited(shown, KEY, people, TYPES), control_people(people.hash, shown, KEY))
+    assert not set(twin.released["city"]) <= {"Aberdeen", "Bergen", "Cork", "Delft"}
+    assert set(twin.released["city"]) <= set(twin.classes["city"])
+
+
 def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) -> None:
     shown = make_twin(Audited(SPEC, KEY, people, TYPES), control_people(people.hash, SPEC, KEY)).released.astype(str)
     assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))

@@ -190,6 +190,21 @@ def test_a_full_disk_answers_nothing(tmp_path: Path, spare: int, paid: int) -> N
     assert budget.ask(question("b"), lambda: b"y") == (b"y", True)
 
 
+def test_a_new_ledger_lasts_and_its_place_in_the_folder_too(tmp_path: Path) -> None:
+    """What is not asked of the disk is lost with the power: a line, and of a new file also its name."""
+    synced: list[Path] = []
+
+    def sync(descriptor: int) -> None:
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    file = tmp_path.resolve() / "ledger"
+    ledger._write_at(file, 0, b"one\n", sync)
+    assert synced == [file, file.parent]
+    ledger._write_at(file, 4, b"two\n", sync)
+    assert synced[2:] == [file]
+    assert file.read_bytes() == b"one\ntwo\n"
+
+
 def test_a_clock_that_is_set_back_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budget = budget_in(tmp_path)
     budget.ask(question("a"), lambda: b"x")
