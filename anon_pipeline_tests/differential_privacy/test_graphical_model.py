@@ -97,6 +97,13 @@ def test_chances_of_any_size_have_marginals() -> None:
         assert found == pytest.approx(summed(whole, (0, 1, 2), clique), abs=1e-12)
 
 
+def test_no_columns_are_joined_that_need_not_be() -> None:
+    """A column between two sets of four is in no table of three: it is between one column of each."""
+    tree = JunctionTree.over((3,) * 9, [(0, 1, 2, 3), (4, 5, 6, 7), (0, 8), (4, 8)])
+    assert sorted(tree.cliques) == [(0, 1, 2, 3), (0, 8), (4, 5, 6, 7), (4, 8)]
+    assert tree.cells == 81 + 81 + 9 + 9
+
+
 def test_totals_are_weighted_by_what_is_sure() -> None:
     sure, vague = (
         NoisyTable((0,), np.array([60.0, 40.0]), np.full(2, 1.0)),

@@ -1,16 +1,19 @@
 """What a question costs, moves and may be off by: public numbers, computed here by hand."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
-from anon_pipeline.differential_privacy import answering, intervals, mechanisms, statement
-from anon_pipeline.differential_privacy.accounting import NANO, nano_for
+from anon_pipeline.differential_privacy import answering, intervals, mechanisms, statement, statistics
+from anon_pipeline.differential_privacy.accounting import NANO, epsilon_of, nano_for
+from anon_pipeline.differential_privacy.budget import Allowance, Budget
 from anon_pipeline.differential_privacy.plan import Measurement
 from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, spec_of
 
 BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
@@ -184,3 +187,17 @@ def test_what_a_question_may_cost_is_stated_once() -> None:
             both_or_none.nano_rho(asked)
     with pytest.raises(InputError, match="is no positive number"):
         Share(epsilon=0).nano_rho(asked)
+
+
+def test_a_file_of_answers_costs_what_its_answers_cost(tmp_path: Path) -> None:
+    answers = {
+        name: {"cost": {"rho": rho, "threshold_delta": delta}, "neighbours": {"unit": "row"}, "mechanisms": [name]}
+        for name, rho, delta in (("first", 0.1, 2e-8), ("second", 0.02, 0.0), ("third", 0.003, 1e-8))
+    }
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    state = Budget(Home(tmp_path / "var").prepare(), Allowance.of(spec.differential_privacy)).state()
+    told = statistics.protection(spec, answers, state)
+    assert (told["rho"], told["threshold_delta"]) == (0.123, 3e-8)
+    assert told["epsilon"] == pytest.approx(epsilon_of(123_000_000, told["delta"]))
+    assert told["mechanisms"] == {name: [name] for name in answers}
