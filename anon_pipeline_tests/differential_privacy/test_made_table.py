@@ -65,6 +65,25 @@ def test_it_is_paid_for_once_and_the_same_each_time(tmp_path: Path, home: Home) 
     assert spent(spec, home) == 2 * cost
 
 
+@pytest.mark.parametrize(
+    ("unit", "whom", "rows", "neighbours"),
+    [
+        ("row", "row", 1, "by one row"),
+        ({"person": "id", "groups": 1, "rows": 3}, "person", 3, "by all rows of one person"),
+    ],
+    ids=["row", "person"],
+)
+def test_the_manifest_says_whom_the_noise_protects(
+    tmp_path: Path, home: Home, unit: Any, whom: str, rows: int, neighbours: str
+) -> None:
+    asked = content()["differential_privacy"] | {"unit": unit}
+    spec = write(tmp_path / "clinic", differential_privacy=asked)
+    said = protection(spec, measured(spec, home)[0])
+    assert (said["unit"], said["rows_per_unit"], said["size"]) == (whom, rows, "noisy")
+    assert neighbours in said["neighbours"]
+    assert said["subject"] == "clinic_people" and list(said["domains"]) == spec.released
+
+
 def test_another_home_draws_other_noise(tmp_path: Path, home: Home) -> None:
     """No seed: the same source, spec and key give other numbers, so nobody can take the noise off."""
     spec = write(tmp_path / "clinic")
