@@ -103,7 +103,7 @@ def test_a_model_that_the_spec_lacks_is_added_when_all_it_needs_is_set(tmp_path:
         ("target.name", "x", r"target.name: does not exist, since target is a single value"),
         ("privacy..k", 5, r"is no path into the spec"),
         ("", 5, r"is no path into the spec"),
-        ("privacy.k_anonymity.k", 1, r"k_anonymity.k: Input should be greater than or equal to 2"),
+        ("privacy.k_anonymity.k", 1, r"k_anonymity.k: must be greater than or equal to 2"),
         ("privacy.t_closeness.column", "city", r"'city' is no sensitive column"),
         ("target", "city", r"'city' is also a quasi-identifier"),
     ],
@@ -131,9 +131,9 @@ def test_a_price_list_does_not_change_the_policy_hash_since_it_cannot_change_a_r
     ("frontier", "sentence"),
     [
         ("{}", "names nothing to vary"),
-        ("{k: [1]}", "k_anonymity.k: Input should be greater"),
+        ("{k: [1]}", "k_anonymity.k: must be greater"),
         ("{set: {privacy.t_closeness.t: []}}", "has no values"),
-        ("{set: {privacy.t_closeness.t: [2]}}", "t_closeness.t: Input should be less"),
+        ("{set: {privacy.t_closeness.t: [2]}}", "t_closeness.t: must be less"),
         ("{set: {guide.model: [linear]}}", "guide.model: is no path that a trade-off can vary"),
         ("{set: {columns.age.role: [sensitive]}}", "columns.age.role: is no path that a trade-off can vary"),
         ("{k: [5], set: {privacy.k_anonymity.k: [2]}}", "varied twice"),
@@ -160,7 +160,7 @@ def test_values_as_one_types_them() -> None:
 @pytest.mark.parametrize(
     ("k", "assignments", "sentence"),
     [
-        ("two", [], r"k\.0: Input should be a valid integer"),
+        ("two", [], r"k\.0: must be a whole number"),
         ("", [], "--k : has no values that can be read"),
         ("[", [], "has no values that can be read"),
         (None, ["privacy.t_closeness.t"], "write a path, =, and values"),

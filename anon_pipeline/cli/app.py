@@ -16,7 +16,7 @@ from rich.logging import RichHandler
 from anon_pipeline.cli.streams import open_closed
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
-from anon_pipeline.spec.written import sentences
+from anon_pipeline.spec.sentences import sentences
 
 app = typer.Typer(
     help="Turn a table of people into a release that may be published, and prove it.",

@@ -20,7 +20,8 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import private_key
 from anon_pipeline.spec import DifferentialPrivacy, ReleaseSpec, Strict
-from anon_pipeline.spec.written import PlainLoader, sentences
+from anon_pipeline.spec.sentences import sentences
+from anon_pipeline.spec.written import PlainLoader
 
 #: A question with groups that nobody listed uses one part in this many of the delta that is kept for thresholds.
 SHARE_OF_THRESHOLDS = 10

@@ -29,10 +29,11 @@ from anon_pipeline.spec.parts import (
     Strict,
 )
 from anon_pipeline.spec.release import ReleaseSpec
+from anon_pipeline.spec.sentences import did_you_mean
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis
 from anon_pipeline.spec.tradeoff import K_PATH, TradeOff
-from anon_pipeline.spec.written import UNDECIDED, did_you_mean, undecided_lines
+from anon_pipeline.spec.written import UNDECIDED, undecided_lines
 
 __all__ = [
     "K_PATH",

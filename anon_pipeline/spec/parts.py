@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 from anon_pipeline.imports import large_imports
-from anon_pipeline.spec.written import sentences
+from anon_pipeline.spec.sentences import sentences
 
 
 class Strict(BaseModel):

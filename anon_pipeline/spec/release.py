@@ -42,10 +42,11 @@ from anon_pipeline.spec.parts import (
 from anon_pipeline.spec.permission import check_destinations, check_files
 from anon_pipeline.spec.policy import published_policy
 from anon_pipeline.spec.sampling import require_strata, require_weight
+from anon_pipeline.spec.sentences import sentences
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
-from anon_pipeline.spec.written import UNDECIDED, PlainLoader, decoded, put, sentences, undecided_lines, with_lists
+from anon_pipeline.spec.written import UNDECIDED, PlainLoader, decoded, put, undecided_lines, with_lists
 
 #: Columns that the engines add to those of a source.
 RESERVED = re.compile(r"#(people|class|history|position|key\d*|coded:.*)", re.IGNORECASE | re.DOTALL)

@@ -12,7 +12,8 @@ from pydantic import Field, ValidationError, model_validator
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec.parts import Strict
-from anon_pipeline.spec.written import PlainLoader, sentences
+from anon_pipeline.spec.sentences import sentences
+from anon_pipeline.spec.written import PlainLoader
 
 #: The path of k in a spec.
 K_PATH = "privacy.k_anonymity.k"

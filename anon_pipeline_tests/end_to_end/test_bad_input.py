@@ -124,7 +124,7 @@ BAD = {
     ),
     "k below 2": (
         with_spec(lambda spec: spec.update(privacy={"k_anonymity": {"k": 1}})),
-        "k_anonymity.k: Input should be greater than or equal to 2",
+        "k_anonymity.k: must be greater than or equal to 2",
     ),
     "one value a row": (
         with_table(people(1200).assign(city=[f"Z{SECRET + i}" for i in range(1200)])),

@@ -87,7 +87,7 @@ def test_the_table_is_printed_and_the_files_lie_in_the_home(fresh: Place) -> Non
     ("arguments", "sentence"),
     [
         ([], "say what to vary with --k or --set"),
-        (["--k", "1"], "k_anonymity.k: Input should be greater than or equal to 2"),
+        (["--k", "1"], "k_anonymity.k: must be greater than or equal to 2"),
         (["--set", "privacy.t_closeness.t=0.2"], "t_closeness.column: is missing"),
         (["--set", "guide.model=linear"], "guide.model: is no path that a trade-off can vary"),
     ],
