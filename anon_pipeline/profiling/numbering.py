@@ -16,6 +16,7 @@ from anon_pipeline.profiling.reading import CODES
 #: Names of the weights of a survey: they come from how people were chosen, and are known to nobody.
 WEIGHTS = (
     *("fnlwgt", "finalwgt", "final weight", "finalweight", "wgt", "wgts", "pwgt*", "perwt", "hhwt", "pweight*"),
+    *("pspwght*", "dweight*", "anweight*", "wght", "wtfinl", "asecwt", "wtss*", "fstuwt", "design weight*"),
     *(
         "sampling weight*",
         "sample weight*",

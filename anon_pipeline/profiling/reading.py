@@ -192,7 +192,7 @@ class _Columns:
 
     def add_numbers(self, name: str, others: Sequence[str], survey: Survey) -> None:
         """Add a column of numbers; `others` are its few other values."""
-        if set(others) <= MARKERS:
+        if all(value in MARKERS or not value.strip() for value in others):
             self.missing += [marker for marker in others if marker not in self.missing]
             self.notes.append(
                 f"{name} is a number but for {', '.join(map(repr, others))}, taken for missing everywhere"

@@ -30,6 +30,8 @@ TARGETS = (
 )
 #: Names of numbers that are usually predicted, for tables where no column of few values has such a name.
 NUMBERS = ("target", "label", "outcome", "response", "income", "price", "cost", "costs", "charges", "score", "y")
+#: Beside the first of these, the second is a coordinate.
+COORDINATES = ("x", "y")
 #: The category of Art. 9 that is usually studied, and so is the target where no column has the name of a target.
 STUDIED = "health"
 #: Names of columns with the file from which a row came.
@@ -42,10 +44,15 @@ def proposed_target(survey: Survey) -> str | None:
     A column with missing values is taken only where no complete one is possible. Where there is no such column, a
     person must state what they want to predict; being the last column is no reason.
     """
+    names = {column.name.casefold() for column in survey.columns}
+    coordinates = COORDINATES if names.issuperset(COORDINATES) else ()
     possible = [
         column
         for column in survey.columns
-        if column.distinct >= 2 and not named_by(column.name, PARTS) and identifiers.by_name(column.name, 0) is None
+        if column.distinct >= 2
+        and not named_by(column.name, PARTS)
+        and identifiers.by_name(column.name, 0) is None
+        and not (column.name.casefold() in coordinates and column.distinct > TARGET_VALUES)
     ]
     whole = [column for column in possible if column.known == survey.rows]
     mostly = [column for column in possible if 2 * column.known >= survey.rows]

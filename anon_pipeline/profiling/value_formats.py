@@ -27,7 +27,12 @@ IN_THREES = re.compile(r"[+-]?[1-9][0-9]{0,2}\.[0-9]{3}")
 #: Currencies and units that are looked for; other signs beside digits may be those of a code.
 CURRENCIES = ("US$", "$", "€", "£", "¥", "₹", "₽", "₩", "₺", "zł", "Kč", "kr", "EUR", "USD", "GBP", "CHF", "JPY", "CAD",
               "AUD", "SEK", "NOK", "DKK", "PLN")  # fmt: skip
-SYMBOLS = (*CURRENCIES, "%", "kg", "cm", "km", "mg", "lbs")
+SYMBOLS = (
+    *(*CURRENCIES, "%", "kg", "cm", "km", "mg", "lbs", "lb", "m", "mm", "m²", "km²", "qm", "sqft", "ft", "ha", "ml"),
+    *("mmHg", "bpm", "mg/dl", "mg/dL", "g/dl", "g/dL", "mmol/l", "mmol/L", "µg/l", "µg/L", "kcal", "°C", "°F", "km/h"),
+    *("mph", "kW", "kWh", "MWh", "min", "mins", "minutes", "Minuten", "hours", "hrs", "Stunden", "days", "Tage"),
+    *("weeks", "Wochen", "months", "Monate", "mois", "meses", "years", "yrs", "Jahre", "ans", "años", "anni"),
+)
 #: Texts that mean "not known" in a column of numbers or dates, and may have another meaning elsewhere.
 MARKERS = frozenset(
     [
@@ -64,7 +69,8 @@ MARKERS = frozenset(
 SENTINELS = frozenset(
     float(sign * number)
     for sign, numbers in (
-        (1, (77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9997, 9998, 9999, 99999, 999999)),
+        (1, (66, 77, 88, 97, 98, 99, 666, 777, 888, 997, 998, 999)),
+        (1, (6666, 7777, 8888, 9997, 9998, 9999, 99999, 999999)),
         (-1, (1, 2, 7, 8, 9, 77, 88, 97, 98, 99, 777, 888, 997, 998, 999, 9999)),
     )
     for number in numbers
@@ -76,6 +82,9 @@ VALUES_READ = 3_000
 DAYS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d", "%Y%m%d", "%d %b %Y",
         "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%d-%b-%Y", "%d.%m.%y", "%d/%m/%y", "%m/%d/%y")  # fmt: skip
 DATES = ("%Y-%m-%d", *(f"{day}{time}" for time in ("", " %H:%M", " %H:%M:%S") for day in DAYS))
+#: The same with the two halves of a day, and what shows that a time is written so.
+HALF_DAYS = tuple(f"{day}{time}" for time in (" %I:%M %p", " %I:%M:%S %p") for day in ("%Y-%m-%d", *DAYS))
+HALF_DAY = re.compile(" [AP]M", re.IGNORECASE)
 EARLIEST, LATEST = 1850, 2150
 
 
@@ -165,7 +174,8 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
     values = [value.strip() for value in values[:VALUES_READ]]
     if len(values) < 2 or any(not 6 <= len(value) <= 30 or not re.search("[0-9]", value) for value in values):
         return (), None
-    reads = {pattern: {place for place, value in enumerate(values) if _is_date(value, pattern)} for pattern in DATES}
+    patterns = (*DATES, *HALF_DAYS) if any(HALF_DAY.search(value) for value in values) else DATES
+    reads = {pattern: {place for place, value in enumerate(values) if _is_date(value, pattern)} for pattern in patterns}
     everything = set(range(len(values)))
     whole = [pattern for pattern, places in reads.items() if places == everything]
     if whole == ["%Y-%m-%d"]:

@@ -171,6 +171,19 @@ def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine,
     assert of(found, "ill").question is not None
 
 
+def test_a_coordinate_is_no_target(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Of places of accidents in x and y the latitude was proposed, to be published as it is."""
+    draw = np.random.default_rng(5)
+    frame = (
+        people()
+        .drop(columns="ill")
+        .assign(x=draw.normal(16, 0.1, len(people())), y=draw.normal(48, 0.1, len(people())))
+    )
+    assert profiled(engine, tmp_path, frame).target is None
+    assert profiled(engine, tmp_path, frame.drop(columns="x")).target == "y"
+    assert profiled(engine, tmp_path, frame.assign(y=draw.integers(0, 2, len(frame)))).target == "y"
+
+
 def test_a_code_of_the_target_is_kept(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people().drop(columns="ill")
     frame["churned"] = np.where(frame["age"] > 50, "yes", "no")

@@ -190,6 +190,16 @@ def test_numbers_with_markers_stay_numbers_and_other_words_are_asked_about(
     assert spec["columns"]["pay"]["type"] == "decide"
 
 
+def test_fields_of_blanks_among_numbers_are_not_known(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Amounts that nearly all differ were taken for texts and left out, for a blank of those who have none yet."""
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    rows[3][1] = rows[4][1] = " "
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert spec["source"]["missing"] == [" "]
+    assert (spec["columns"]["pay"]["type"], spec["columns"]["pay"]["role"]) == ("numeric", "quasi_identifier")
+    assert "columns.pay" not in asked
+
+
 def test_codes_that_are_numbers_and_numbers_that_may_be_markers_are_asked_about(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -248,6 +258,10 @@ def test_how_numbers_are_written(values: list[str], decimal: str, thousands: str
         (["12%", "7 %", "0,5%"], ",", None, ("%",)),
         (["$5", "$6", "$7", "$8", "$9", "on request"], ".", None, ("$",)),
         (["1,234 kg", "2,345 kg"], ",", None, ("kg",)),  # and a question
+        (["118 mmHg", "131 mmHg", "140 mmHg"], ".", None, ("mmHg",)),
+        (["30 km/h", "50 km/h", "100km/h"], ".", None, ("km/h",)),
+        (["1.72m", "1.80 m", "1.65 m"], ".", None, ("m",)),
+        ([" 36 months", " 60 months"], ".", None, ("months",)),
     ],
 )
 def test_which_symbols_stand_beside_numbers(
@@ -258,7 +272,8 @@ def test_which_symbols_stand_beside_numbers(
     assert (found.question is not None) == ("kg" in symbols)
 
 
-@pytest.mark.parametrize("values", [["A12", "A13"], ["$5", "5 €"], ["$5", "6", "7"], ["$", "$"], ["kg", "5"], ["0$12"]])
+@pytest.mark.parametrize("values", [["A12", "A13"], ["$5", "5 €"], ["$5", "6", "7"], ["$", "$"], ["kg", "5"], ["0$12"],
+                                    ["34m", "27f", "51m"], ["5 years", "18 months", "2 years"]])  # fmt: skip
 def test_other_texts_beside_digits_are_no_symbols(values: list[str]) -> None:
     found = numbers_of({"x": values})
     assert found.symbols == () or "x" not in found.columns
@@ -294,6 +309,8 @@ def test_amounts_of_money_and_percentages_are_proposed_as_numbers(engine: DuckDB
         (["1999-12-31", "02.01.2000"], ("%Y-%m-%d", "%d.%m.%Y"), False),
         (["31.12.1999 10:30", "01.01.2000 09:00"], ("%d.%m.%Y %H:%M",), False),
         (["5 Feb 2000", "17 Mar 2001"], ("%d %b %Y",), False),
+        (["01/31/2024 09:05 AM", "02/01/2024 11:40 pm"], ("%m/%d/%Y %I:%M %p",), False),
+        (["2024-01-31 09:05:00 AM", "2024-02-01 11:40:59 PM"], ("%Y-%m-%d %I:%M:%S %p",), False),
         (["31.12.99", "01.01.50"], ("%d.%m.%y",), True),
         (["Ulm 12", "Bonn 13"], (), False),
         (["123456", "654321"], (), False),
@@ -312,6 +329,8 @@ def test_what_is_far_from_all_others_may_stand_for_not_known() -> None:
     assert sentinels_of([-9, -8, 0, 5, 7, 90]) == ["-9", "-8"]
     assert sentinels_of([1, 2, 3, 4, 5, 97, 98, 99]) == ["97", "98", "99"]
     assert sentinels_of([-8, 1, 2, 3, 4, 5, 888]) == ["-8", "888"]
+    assert sentinels_of([0, 12, 38, 40, 60, 666, 777]) == ["666", "777"]
+    assert sentinels_of([0, 900, 1400, 2500, 6666, 7777, 8888]) == ["6666", "7777", "8888"]
     for plain in ([1, 2, 3, 4, 9], [18, 98, 97, 96, 99], [-5, -3, -1, 4, 9], [1, 99], [], [99], [20, 40, 60, 80, 97]):
         assert sentinels_of(plain) == []
 
@@ -320,6 +339,23 @@ def test_a_negative_marker_beside_zero_is_said_to_be_far_from_all_others(engine:
     rows = people(lambda i: str(-1 if i % 60 == 0 else i % 9), day("%Y-%m-%d"))
     _, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
     assert "columns.pay.missing: -1 stands in 3 rows, where no other number is negative; write [-1] if" in asked
+
+
+def test_moments_in_halves_of_a_day_are_read_as_proposed(engine: DuckDBEngine, tmp_path: Path) -> None:
+    rows = people(plain_pay, lambda i: f"{1 + i % 12}/{1 + i % 28}/2024 {1 + i % 12}:{i % 60:02d} {'AP'[i % 2]}M")
+    spec, _ = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert spec["columns"]["born"]["format"] == "%m/%d/%Y %I:%M %p"
+    place = tmp_path / "data/people/release.yaml"
+    text = (
+        place.read_text()
+        .replace("target: decide", "target: left")
+        .replace("born: {role: decide", "born: {role: quasi_identifier")
+    )
+    place.write_text(text.replace("left: {role: decide", "left: {role: sensitive"))
+    stored = tmp_path / "stored.parquet"
+    engine.store_source(ReleaseSpec.load(place), stored)
+    expected = pd.to_datetime([row[2] for row in rows], format="%m/%d/%Y %I:%M %p")
+    assert sorted(pq.read_table(stored).column("born").to_pylist()) == sorted(expected.to_pydatetime())
 
 
 def test_total_is_a_category_where_others_bear_it_too(engine: DuckDBEngine, tmp_path: Path) -> None:
