@@ -19,6 +19,9 @@ from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA
 from anon_pipeline.spec.permission import refuse_private
 
+#: The units of Arrow's durations.
+UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+
 
 @contextmanager
 def parquet_relation(
@@ -68,6 +71,14 @@ def ordered_categories(path: Path) -> dict[str, tuple[str, ...]]:
     rows = file.read_row_group(0, columns=ordered)
     found = {name: tuple(rows.column(name).combine_chunks().dictionary.to_pylist()) for name in ordered}
     return {name: categories for name, categories in found.items() if len(categories) > 1}
+
+
+def units_of_durations(path: Path) -> dict[str, str]:
+    """The unit of every column that a file states as durations, as pandas, polars and Arrow write them.
+
+    Parquet has no type of its own for them: a query reads their whole numbers of this unit.
+    """
+    return {field.name: UNITS[field.type.unit] for field in pq.read_schema(path) if pa.types.is_duration(field.type)}
 
 
 def refuse_table(below: Iterable[str], label: str) -> None:

@@ -134,7 +134,8 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
         levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
-        proposals[name] = replace(proposal, format=written[0], asked=_still_asked(proposal, written[1]), levels=levels)
+        asked, unit = _still_asked(proposal, written[1]), reading.units.get(name)
+        proposals[name] = replace(proposal, format=written[0], asked=asked, levels=levels, unit=unit)
     return Profile(
         survey.rows,
         survey.sample.num_rows,

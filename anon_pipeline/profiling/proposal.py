@@ -91,6 +91,7 @@ class Proposal:
     question : the question that a person must decide before the spec can run; None where the proposed role is safe
     format : the format of its dates, where it is not that of SQL
     levels : its categories in their order, where the file states an order
+    unit : of its numbers, where the file states durations
     asked : further questions that a person must decide about it, by key of the column
     distinct, missing : distinct values (estimated for a sampled table) and rows without one
     """
@@ -105,6 +106,7 @@ class Proposal:
     format: tuple[str, ...] = ()
     asked: Mapping[str, str] = field(default_factory=dict)
     levels: tuple[str, ...] = ()
+    unit: str | None = None
 
     @property
     def of_several_rows(self) -> bool:

@@ -213,6 +213,8 @@ def _column(proposal: Proposal) -> list[str]:
         keys["format"] = proposal.format[0] if len(proposal.format) == 1 else list(proposal.format)
     if proposal.levels and (proposal.role is not Role.EXCLUDE or proposal.question is not None):
         keys["levels"] = list(proposal.levels)
+    if proposal.unit is not None:
+        keys["unit"] = proposal.unit
     asked = ({"role": proposal.question} if proposal.question is not None else {}) | dict(proposal.asked)
     written = [f"{key}: {UNDECIDED if key in asked else _flow(value)}" for key, value in keys.items()]
     written += [f"{key}: {UNDECIDED}" for key in asked if key not in keys]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ColumnSurvey, ForeignTables, Survey
-from anon_pipeline.engine.parquet_files import ordered_categories
+from anon_pipeline.engine.parquet_files import ordered_categories, units_of_durations
 from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
@@ -60,6 +60,7 @@ class Reading:
     asked_of : questions that a person must decide about a column, by column and key
     notes : findings that need no decision
     levels : the categories of each column where these are ordered, lowest first
+    units : the unit of each column of durations
     """
 
     source: Source
@@ -68,6 +69,7 @@ class Reading:
     asked_of: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     levels: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Survey, Reading]:
@@ -109,7 +111,8 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         levels = levels_of_server(source, table)
     else:
         levels = _levels_of_file(table) if table.is_file() else {}
-    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels)
+    units = units_of_durations(table) if table.is_file() and kind_of(table) == "parquet" else {}
+    return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels, units)
 
 
 def _levels_of_file(table: Path) -> dict[str, tuple[str, ...]]:

@@ -446,3 +446,29 @@ def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine
     assert ordered_categories(tmp_path / "p.parquet") == {}
     frame.iloc[:0].to_parquet(tmp_path / "nobody.parquet")
     assert set(ordered_categories(tmp_path / "nobody.parquet")) <= {"pain"}
+
+
+def test_durations_are_numbers_of_a_unit_that_is_stated(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A report told of "ranges, typical width 18,000,000,000,000"."""
+    random = np.random.default_rng(0)
+    minutes = random.integers(1, 600, 300)
+    frame = pd.DataFrame({"stay": pd.to_timedelta(minutes, unit="min"), "ill": random.choice(["yes", "no"], 300)})
+    frame.assign(minutes=minutes).to_parquet(tmp_path / "pandas.parquet")
+    pl.DataFrame(frame.assign(minutes=minutes)).with_columns(pl.col("stay").dt.cast_time_unit("ms")).write_parquet(
+        tmp_path / "polars.parquet"
+    )
+    for name, unit in (("pandas", "nanoseconds"), ("polars", "milliseconds")):
+        spec, _ = proposed(engine, tmp_path / name, tmp_path / f"{name}.parquet")
+        assert (spec["columns"]["stay"]["type"], spec["columns"]["stay"]["unit"]) == ("numeric", unit)
+        assert "unit" not in spec["columns"]["minutes"]
+        place = tmp_path / name / "data/people/release.yaml"
+        text = (
+            place.read_text()
+            .replace("target: decide", "target: ill")
+            .replace("ill: {role: decide", "ill: {role: sensitive")
+        )
+        place.write_text(text)
+        engine.store_source(ReleaseSpec.load(place), tmp_path / "stored.parquet")
+        in_a_minute = pd.Timedelta("1min") // pd.Timedelta(1, unit[:-1])
+        stored = pq.read_table(tmp_path / "stored.parquet").column("stay").to_pylist()
+        assert set(stored) == {int(of) * in_a_minute for of in minutes}
