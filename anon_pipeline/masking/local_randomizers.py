@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
 from anon_pipeline.arrays import IntArray
@@ -26,7 +26,7 @@ from anon_pipeline.masking.base import (
 )
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.texts import as_texts
+from anon_pipeline.masking.texts import as_named, as_texts
 
 #: The digit of `unary_encoding` for a category that a person reports, and for one that they do not report.
 REPORTED, NOT_REPORTED = "1", "0"
@@ -51,6 +51,11 @@ class LocalRandomizer(ColumnTechnique):
     guarantee: ClassVar[Guarantee] = "local DP"
     accepts: ClassVar = CATEGORICAL
     random: ClassVar[bool] = True
+
+    @field_validator("categories", "missing", "other", mode="before")
+    @classmethod
+    def _names_categories(cls, stated: Any) -> Any:
+        return as_named(stated)
 
     @model_validator(mode="after")
     def _names_categories_once(self) -> LocalRandomizer:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from typing_extensions import override
 
 from anon_pipeline.arrays import FloatArray
@@ -23,7 +23,7 @@ from anon_pipeline.masking.base import (
     Guarantee,
 )
 from anon_pipeline.masking.grouping import codes_of
-from anon_pipeline.masking.texts import as_texts
+from anon_pipeline.masking.texts import as_named, as_texts
 
 #: The matrix has the square of this many entries.
 MOST_CATEGORIES = 2000
@@ -59,6 +59,13 @@ class Pram(ColumnTechnique):
     use_when: ClassVar[str] = "each person must be able to deny a category; state `categories` for the guarantee"
     accepts: ClassVar = CATEGORICAL
     random: ClassVar[bool] = True
+
+    @field_validator("categories", "matrix", mode="before")
+    @classmethod
+    def _names_categories(cls, stated: Any) -> Any:
+        if isinstance(stated, dict):
+            return {category: as_named(row) for category, row in as_named(stated).items()}
+        return as_named(stated)
 
     @model_validator(mode="after")
     def _has_one_matrix(self) -> Pram:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +27,19 @@ def as_texts(array: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(type_):
         return pc.strftime(array.cast(pa.timestamp("us"), safe=False), "%Y-%m-%dT%H:%M:%S")
     return array.cast(pa.string())
+
+
+def as_named(stated: Any) -> Any:
+    """Categories of a spec as `as_texts` has them, where YAML read numbers or truth values; all else as it is."""
+    if isinstance(stated, dict):
+        return {as_named(category): row for category, row in stated.items()}
+    if isinstance(stated, list | tuple):
+        return [as_named(category) for category in stated]
+    if isinstance(stated, bool):
+        return str(stated).lower()
+    if isinstance(stated, float):
+        return as_texts(pa.array([stated]))[0].as_py()
+    return str(stated) if isinstance(stated, int) else stated
 
 
 def _float_texts(array: pa.Array) -> pa.Array:

@@ -302,6 +302,29 @@ def test_categories_that_the_column_cannot_hold_become_texts(column: pa.Array, c
     assert pa.types.is_integer(numbers.type)
 
 
+@pytest.mark.parametrize(
+    ("column", "categories"),
+    [
+        (pa.array([True, None, False] * 20), [True, False]),
+        (pa.array([1, 2, 1] * 20), [1, 2]),
+        (pa.array([1.0, 2.5] * 30), [1, 2.5]),
+    ],
+)
+def test_categories_that_yaml_reads_as_truth_values_or_numbers_are_those_of_the_column(
+    column: pa.Array, categories: list[bool | float]
+) -> None:
+    """They had to be written as texts, and "True" is none of a column's."""
+    row = {category: dict.fromkeys(categories, 0.5) for category in categories}
+    for parameters in ({"retention": 0.5, "categories": categories}, {"matrix": row}):
+        released, _ = masked(column, CATEGORICAL, step("pram", **parameters))
+        assert released.type == column.type
+        assert set(released.to_pylist()) == set(column.to_pylist())
+    _, (report,) = masked(
+        column, CATEGORICAL, step("unary_encoding", epsilon=1, categories=categories, missing=categories[0])
+    )
+    assert report.facts["categories"] == 2
+
+
 # ------------------------------------------------------------------ local differential privacy
 
 
