@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import re
 from datetime import date, datetime
+from decimal import Decimal
 
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.engine.typed import is_whole
 
 TEXT, WHOLE, FLOAT = "VARCHAR", "BIGINT", "DOUBLE"
+#: The type of decimals, with their places after the point.
+DECIMAL = re.compile(r"DECIMAL\([0-9]+,\s*([0-9]+)\)")
 
 
 def text(value: str, storage: str) -> str:
@@ -49,9 +54,15 @@ def plain(stated: float) -> str:
 
 
 def written(stated: str | float, storage: str) -> str:
-    """A value of a spec as the text into which SQL converts it in a column of this type: 1 is 1.0 among floats."""
+    """A value of a spec as the text into which SQL converts it in a column of this type: 1 is 1.0 among floats.
+
+    Among decimals of two places it is 1.00.
+    """
     if isinstance(stated, bool):
         return str(stated).lower()
+    if not isinstance(stated, str) and math.isfinite(stated) and (places := DECIMAL.fullmatch(storage)) is not None:
+        exact = Decimal(repr(stated))
+        return f"{exact:.{max(int(places[1]), -int(exact.normalize().as_tuple().exponent))}f}"
     if isinstance(stated, str) or not (storage in ("FLOAT", FLOAT) or is_integral(stated, storage)):
         return str(stated)
     return str(int(stated)) if is_whole(storage) else repr(float(stated))

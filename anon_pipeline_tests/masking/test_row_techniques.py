@@ -319,8 +319,10 @@ def test_a_value_that_cannot_be_converted_is_not_quoted() -> None:
         (pa.array([True, False, True]), [True]),
         (pa.array(["1", "2", "true"]), [1, True]),
         (pa.array([1.0, 2.0, 3.0], pa.float32()), [1, 3.0]),
+        (pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.50")]), [1, 3.5]),
+        (pa.array([Decimal(10**20), Decimal(2), Decimal(3)]), [10**20, 3.0]),
     ],
-    ids=["floats", "whole numbers", "truth values", "texts", "small floats"],
+    ids=["floats", "whole numbers", "truth values", "texts", "small floats", "decimals", "whole decimals"],
 )
 def test_codes_are_found_however_the_source_stores_them(column: pa.Array, listed: list[Any]) -> None:
     """A statistics package stores the code 1 as 1.0, and a rule that finds nothing hides nothing."""
