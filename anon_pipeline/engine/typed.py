@@ -13,7 +13,9 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
 
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
-FLOATING = {"FLOAT", "DOUBLE", "UBIGINT", "HUGEINT", "UHUGEINT"}
+#: Whole numbers that may be beyond a BIGINT, such as sums of DuckDB.
+WIDE = {"UBIGINT", "HUGEINT", "UHUGEINT"}
+FLOATING = {"FLOAT", "DOUBLE", *WIDE}
 ZONED = "TIMESTAMP WITH TIME ZONE"
 #: Moments with a time zone and nanoseconds, as pandas writes them; hardly any function of DuckDB takes them.
 FINE_ZONED = "TIMESTAMPTZ_NS"
@@ -266,6 +268,10 @@ def _typed(
             f"columns.{name}: {beyond} values are infinite or beyond {LARGEST}; replace them by numbers or missing "
             "values, or declare the column categorical"
         )
+    if column.role is Role.QUASI_IDENTIFIER and (
+        storage in WIDE or (storage.startswith("DECIMAL") and storage.endswith(",0)"))
+    ):
+        value = f"({value})::BIGINT"  # whole numbers stay whole in classes; none is beyond `LARGEST`
     if storage in ("FLOAT", "DOUBLE"):
         # NaN is a missing value, and there is one zero.
         value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"

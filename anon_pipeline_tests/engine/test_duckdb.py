@@ -219,6 +219,17 @@ def test_a_rounded_number_wraps_around_or_is_rounded_twice_where_its_type_is_too
     assert released(engine, tmp_path, table, grids={"x": grid})["x"].to_pylist() == expected
 
 
+def test_whole_numbers_of_any_width_are_shown_whole(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """DuckDB's sums are HUGEINT, and Snowflake's whole numbers decimals: children were 2.5 in a column of floats."""
+    table = pa.table({name: pa.array([1, 1, 4, 4]).cast(kind) for name, kind in WIDE.items()} | {"t": ["a", "b"] * 2})
+    shown = released(engine, tmp_path, table, k=4)
+    assert shown.select(list(WIDE)).to_pylist() == 4 * [shown.select(list(WIDE)).to_pylist()[0]]
+    assert {kind for name, kind in zip(shown.column_names, shown.schema.types, strict=True) if name in WIDE} == {
+        pa.int64()
+    }
+
+
+WIDE = {"unsigned": pa.uint64(), "exact": pa.decimal128(19, 0), "long": pa.decimal128(38, 0)}
 ODD_NAMES = ["a b", 'q"uote', "Łódź", "select", "class", "value", "source", "person", "shown", "people", "count"]
 ODD_NAMES += [
     "key0",

@@ -231,7 +231,8 @@ def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Pa
     [
         (pa.array([1, -2, None], pa.int8()), "TINYINT", None),
         (pa.array([1, 2**32 - 1, None], pa.uint32()), "UINTEGER", None),
-        (pa.array([0, 10**18 - 1, None], pa.uint64()), "UBIGINT", None),
+        (pa.array([0, 10**18 - 1, None], pa.uint64()), "BIGINT", None),
+        (pa.array([Decimal(5), Decimal(-(10**18)), None], pa.decimal128(38, 0)), "BIGINT", None),
         (pa.array([True, False, None]), "BOOLEAN", None),
         (pa.array([Decimal("1.25"), Decimal("-99999999.99"), None], pa.decimal128(10, 2)), "DECIMAL(10,2)", None),
         (pa.array([1.5, float("nan"), None], pa.float32()), "FLOAT", [1.5, None, None]),
