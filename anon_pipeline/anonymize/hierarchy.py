@@ -7,7 +7,7 @@ How a class is labelled with a node is in `labels`; how the tree keeps the nodes
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -100,10 +100,11 @@ class Listed:
                 f"columns.{domain.name}.hierarchy: a file lists texts or numbers, and the column holds dates; say "
                 "hierarchy: calendar, or type: categorical"
             )
-        coded = _number if domain.ordered else str
+        coded = _number if domain.ordered else key_of(domain.storage)
         # Where two texts are one number, as 7 and 7.0 are, the first line counts.
         places = {coded(text): path for text, path in reversed(list(self.paths.items()))}
-        path_of_value = [places.get(value) for value in domain.values.tolist()]
+        values = domain.values.tolist()
+        path_of_value = [places.get(value if domain.ordered else coded(value)) for value in values]
         paths = [path for path in path_of_value if path is not None]
         absent = len(path_of_value) - len(paths)
         if absent:
@@ -165,6 +166,13 @@ class Calendar:
 
 def _prefix(code: str, length: int) -> str:
     return code[:length] + EVERYTHING * (len(code) - length)
+
+
+def key_of(storage: str) -> Callable[[str], str | float]:
+    """What makes two texts the same category of a column stored so: of numbers 1 is 1.0, as SPSS and Stata store it."""
+    if storage in ("", "VARCHAR"):
+        return str
+    return lambda text: text if (number := _number(text)) is None else number
 
 
 def _number(text: str) -> int | float | None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from anon_pipeline.anonymize.hierarchy import key_of
 from anon_pipeline.anonymize.naming import named_ends
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.errors import InputError
@@ -28,8 +29,9 @@ def in_order(domain: Domain, levels: Sequence[str]) -> Domain:
             f"columns.{domain.name}.levels: are of texts, and the column holds {domain.type} values, which have an "
             "order; say type: categorical, or leave out the levels"
         )
-    place = {level: number for number, level in enumerate(levels)}
-    level_of = np.array([place.get(str(value), -1) for value in domain.values], dtype=np.int64)
+    key = key_of(domain.storage)
+    place = {key(level): number for number, level in enumerate(levels)}
+    level_of = np.array([place.get(key(str(value)), -1) for value in domain.values], dtype=np.int64)
     if (level_of < 0).any():
         people = int(domain.counts[1:][level_of < 0].sum())
         raise InputError(

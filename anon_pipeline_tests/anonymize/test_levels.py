@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.hierarchy import Listed
+from anon_pipeline.anonymize.levels import in_order
 from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain
 from anon_pipeline_tests.examples import times
 
 few = settings(max_examples=times(30))
@@ -113,6 +118,22 @@ def test_values_that_are_no_levels_are_counted_and_not_named() -> None:
     with pytest.raises(InputError, match=r"columns.size.levels: 2 of the column's 4 values \(of 3 people\)") as raised:
         AnonymizerTree(k=2, levels={"size": SIZES}).fit(frame)
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("storage", "values"), [("DOUBLE", ["1.0", "2.0", "3.5"]), ("DECIMAL(5,2)", ["1.00", "2.00", "3.50"])]
+)
+def test_codes_are_in_their_order_however_the_source_stores_them(storage: str, values: list[str]) -> None:
+    """SPSS and Stata store the code 1 as 1.0, which was said to be none of the levels 1, 2 and 3.5."""
+    stored = Domain("size", ColumnType.CATEGORICAL, np.array(values), np.array([0, 5, 5, 5]), storage)
+    assert in_order(stored, ["3.5", "1", "2"]).levels.tolist() == [1, 2, 0]  # type: ignore[union-attr]
+    paths = {"1": ["low", "*"], "2.0": ["low", "*"], "3.5": ["high", "*"]}
+    assert Listed(paths).nodes(stored).labels[0] == ("low", "high")
+    with pytest.raises(InputError, match="1 of the column's 3 values"):
+        in_order(stored, ["1", "2"])
+    text = replace(stored, storage="VARCHAR")
+    with pytest.raises(InputError, match="2 of the column's 3 values" if storage == "DOUBLE" else "3 of the column's"):
+        in_order(text, ["3.5", "1", "2"])
 
 
 def test_numbers_have_no_levels() -> None:
