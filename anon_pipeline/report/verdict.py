@@ -39,6 +39,8 @@ OBSERVED = (
 )
 #: Models that measure a share of people.
 OF_SHARES = ("alpha_k_anonymity", "delta_presence")
+#: From this share of people on who are held back, the release is not to be taken for the whole table.
+MANY_WAITING = 0.05
 
 
 @dataclass(frozen=True)
@@ -252,6 +254,13 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
         sentences.append(f"Published as masking left it, without being grouped, {since}: {listed(masked)}.")
     if rough := utility_report.of_few_folds(part(content, "utility")):
         sentences.append(rough)
+    rows = part(content, "rows")
+    waiting, released = (rows.get(name) for name in ("waiting", "released"))
+    if known(waiting) and known(released) and waiting > MANY_WAITING * (waiting + released):
+        sentences.append(
+            f"{percent(waiting / (waiting + released))} of the people are held back: above all those who came, left or "
+            "returned at other times than most, so a figure of this release may not be that of the whole table."
+        )
     return sentences
 
 

@@ -216,3 +216,12 @@ def test_a_larger_error_is_a_loss() -> None:
         }
     }
     assert "a loss of 0.2000 (95 % interval +0.1000 to +0.3000)" in read(content).text
+
+
+@pytest.mark.parametrize(("waiting", "share"), [(0, None), (40, None), (60, "5.7\u00a0%"), (1000, "50\u00a0%")])
+def test_many_who_are_held_back_are_not_to_be_weighed(waiting: int, share: str | None) -> None:
+    """Of rotating panels many are missing, and only the sentence at the top said so."""
+    content = manifest_content()
+    content["rows"] = {**content["rows"], "released": 1000, "waiting": waiting}
+    held_back = [sentence for sentence in verdict.cautions(content) if "are held back" in sentence]
+    assert [sentence.split(" of the people")[0] for sentence in held_back] == ([] if share is None else [share])
