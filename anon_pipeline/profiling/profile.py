@@ -21,6 +21,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.proposal import (
+    AS_NUMBERS,
     NEARLY_SETTLES,
     SETTLES_TARGET,
     SEVERAL_ROWS,
@@ -131,6 +132,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         for name, proposal in proposals.items()
         if proposal.role is Role.QUASI_IDENTIFIER and name not in fine
     }
+    _ask_about_words_among_numbers(proposals, reading)
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
         levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
@@ -200,6 +202,15 @@ def _leave_out_many(
         f"{len(grouped)} columns could be known to others, more than can be grouped well: {chosen} are proposed as "
         "quasi-identifiers, and the others are left out; the reason of each says what it would cost, if anything",
     )
+
+
+def _ask_about_words_among_numbers(proposals: dict[str, Proposal], reading: Reading) -> None:
+    """Ask about texts that are left out since hardly two people share one, where all but a few are numbers."""
+    for name, proposal in proposals.items():
+        doubt = reading.asked_of.get(name, {}).get("type")
+        if proposal.of_own_texts and doubt is not None:
+            question = AS_NUMBERS.format(doubt.partition(";")[0])
+            proposals[name] = replace(proposal, role=Role.EXCLUDE, question=question)
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:

@@ -80,6 +80,11 @@ AS_FREE_TEXT = (
     "exclude is proposed; what people write may name somebody; quasi_identifier shows only texts that k people share, "
     "and * for all others"
 )
+#: Why texts that hardly any two people share are left out.
+OWN_TEXT = "nearly every row has a value of its own"
+MANY_TEXTS = "too many different texts to group by; a masking step could shorten them"
+#: The question where such texts are numbers but for a few.
+AS_NUMBERS = "exclude is proposed, as of texts; {0}: quasi_identifier groups the numbers"
 
 
 @dataclass(frozen=True)
@@ -107,6 +112,11 @@ class Proposal:
     asked: Mapping[str, str] = field(default_factory=dict)
     levels: tuple[str, ...] = ()
     unit: str | None = None
+
+    @property
+    def of_own_texts(self) -> bool:
+        """Whether it is left out since hardly any two people share a text of it."""
+        return self.question is None and self.why.startswith((OWN_TEXT, MANY_TEXTS))
 
     @property
     def of_several_rows(self) -> bool:
@@ -197,14 +207,14 @@ def _by_its_spread(
     if named_by(column.name, PARTS):
         return Role.EXCLUDE, "by its name it says which part of the data a row came from", None
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
-        why = "nearly every row has a value of its own"
+        why = OWN_TEXT
         repeats = _repeats(survey, column)
         return (Role.EXCLUDE, f"{why}; {IT_REPEATS}", None) if repeats else (Role.IDENTIFIER, why, None)
     if column.name == target:
         asked = AS_TARGET if column.distinct <= TARGET_VALUES else f"{AS_TARGET}; {AS_NUMBER}"
         return Role.SENSITIVE, PROPOSED_TARGET, asked
     if kind is ColumnType.CATEGORICAL and unique > MANY_DISTINCT:
-        return Role.EXCLUDE, "too many different texts to group by; a masking step could shorten them", None
+        return Role.EXCLUDE, MANY_TEXTS, None
     if kind is ColumnType.CATEGORICAL and (once := written_once(survey.sample.column(column.name))):
         return Role.EXCLUDE, f"free text: {once:,} texts of {WORDS} words or more stand in one row each", AS_FREE_TEXT
     if is_fine(column):

@@ -202,9 +202,10 @@ class _Columns:
             )
             return
         rows = sum(value in set(others) for value in survey.sample.column(name).to_pylist())
+        hold, texts = ("row holds" if rows == 1 else "rows hold"), ("text" if len(others) == 1 else "texts")
         self.asked_of.setdefault(name, {})["type"] = (
-            f"{rows} rows hold {len(others)} texts among numbers; write categorical, or numeric and these texts "
-            "under missing"
+            f"{rows} {hold} {len(others)} {texts} among numbers; write categorical, or numeric and "
+            f"{'this' if len(others) == 1 else 'these'} {texts} under missing"
         )
 
     def add_dates(self, name: str, values: Sequence[str]) -> None:

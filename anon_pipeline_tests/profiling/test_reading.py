@@ -186,8 +186,21 @@ def test_numbers_with_markers_stay_numbers_and_other_words_are_asked_about(
     rows = [[row[0], str(place % 70), *row[2:]] for place, row in enumerate(rows)]
     rows[7][1] = rows[8][1] = SECRET
     spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
-    assert "columns.pay.type: 2 rows hold 1 texts among numbers" in asked
+    assert (
+        "columns.pay.type: 2 rows hold 1 text among numbers; write categorical, or numeric and this text under" in asked
+    )
     assert spec["columns"]["pay"]["type"] == "decide"
+
+
+def test_amounts_that_nearly_all_differ_are_left_out_for_a_few_words_among_them(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """A refused answer made all incomes of a survey texts, which are left out without a question."""
+    rows = people(plain_pay, day("%Y-%m-%d"))
+    rows[7][1] = SECRET
+    spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
+    assert (spec["columns"]["pay"]["role"], spec["columns"]["pay"]["type"]) == ("decide", "decide")
+    assert "columns.pay.role: exclude is proposed, as of texts; 1 row holds 1 text among numbers: quasi" in asked
 
 
 def test_fields_of_blanks_among_numbers_are_not_known(engine: DuckDBEngine, tmp_path: Path) -> None:
