@@ -10,7 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.destinations.base import Release
-from anon_pipeline.destinations.lake import HOLDS_ANOTHER, HOLDS_OTHER, NOT_OURS, VERSION, metadata_of, working
+from anon_pipeline.destinations.lake import (
+    HOLDS_ANOTHER,
+    HOLDS_OTHER,
+    NOT_OURS,
+    VERSION,
+    WITHDRAWN,
+    metadata_of,
+    working,
+)
 from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
 from anon_pipeline.engine.lake_tables import MISREAD, delta_options
 from anon_pipeline.errors import InputError
@@ -22,7 +30,6 @@ if TYPE_CHECKING:
 
 #: The description of a table that was made here.
 OURS = "The current release of {}, put here by anon_pipeline"
-WITHDRAWN = "anon_pipeline.withdrawn"
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
 #: The operations of commits that the table's own maintenance writes.
 UPKEEP = ("VACUUM START", "VACUUM END")
@@ -79,7 +86,8 @@ class DeltaLakeTable:
             table = self._table(release)
             if table is None:
                 return ""
-            if _newest(table).get(VERSION) == release.version:
+            # Where the log names no release any more, the successor was not put here just now: these rows go.
+            if _release_behind(table) in (release.version, None):
                 table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
             table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
         return (
@@ -90,7 +98,7 @@ class DeltaLakeTable:
     def remains(self, release: Release) -> bool:
         with working(self._label):
             table = self._table(release)
-            return table is not None and _newest(table).get(VERSION) == release.version
+            return table is not None and _release_behind(table) == release.version
 
     def _table(self, release: Release) -> DeltaTable | None:
         """The table, where there is one; a table that was not made here for this dataset is refused."""
@@ -111,6 +119,15 @@ class DeltaLakeTable:
 def _newest(table: DeltaTable) -> dict[str, Any]:
     """The metadata of the newest commit that is not maintenance."""
     return next((commit for commit in table.history() if commit.get("operation") not in UPKEEP), {})
+
+
+def _release_behind(table: DeltaTable) -> str | None:
+    """The release whose rows the table has, whatever others did with them since; an empty text if it has none.
+
+    None where the log names no release: the table's own maintenance removes its oldest commits.
+    """
+    named = next((commit for commit in table.history() if VERSION in commit or WITHDRAWN in commit), None)
+    return None if named is None else str(named.get(VERSION, ""))
 
 
 def _says(table: DeltaTable, release: Release) -> bool:

@@ -16,6 +16,7 @@ from anon_pipeline.destinations.lake import (
     MANIFEST_HASH,
     NOT_OURS,
     VERSION,
+    WITHDRAWN,
     metadata_of,
     working,
 )
@@ -73,8 +74,8 @@ class IcebergTable:
             if table is None:
                 return ""
             newest = table.current_snapshot()
-            if newest is not None and _release_of(newest)[0] == release.version:
-                _overwrite(table, None, None)
+            if newest is not None and _release_behind(table, newest) in (release.version, None):
+                _empty(table, release)
             if release.version in table.refs():
                 table.manage_snapshots().remove_tag(release.version).commit()
             _expire(table, release)
@@ -87,7 +88,7 @@ class IcebergTable:
         with working(self._label):
             table = self._table(release)
             return table is not None and any(
-                _release_of(snapshot)[0] == release.version for snapshot in table.snapshots()
+                _release_behind(table, snapshot) == release.version for snapshot in table.snapshots()
             )
 
     def _table(self, release: Release) -> Table | None:
@@ -117,6 +118,20 @@ def _release_of(snapshot: Snapshot) -> tuple[str | None, str | None]:
     return properties.get(VERSION), properties.get(MANIFEST_HASH)
 
 
+def _release_behind(table: Table, snapshot: Snapshot) -> str | None:
+    """The release whose rows a snapshot has, whatever others did with them since; an empty text if it has none.
+
+    None where no snapshot before it names a release.
+    """
+    before: Snapshot | None = snapshot
+    while before is not None:
+        properties = {} if before.summary is None else before.summary.additional_properties
+        if VERSION in properties or WITHDRAWN in properties:
+            return str(properties.get(VERSION, ""))
+        before = None if before.parent_snapshot_id is None else table.snapshot_by_id(before.parent_snapshot_id)
+    return None
+
+
 def _says(table: Table, release: Release) -> bool:
     """Whether the current snapshot is this release, and its tag points to it."""
     newest, tag = table.current_snapshot(), table.refs().get(release.version)
@@ -128,11 +143,15 @@ def _says(table: Table, release: Release) -> bool:
     )
 
 
-def _overwrite(table: Table, rows: pa.RecordBatchReader | None, release: Release | None) -> None:
-    """Replace the rows of the table by these, or by none, in one commit; the columns too, where they differ."""
-    if rows is None or release is None:
-        table.delete()
-        return
+def _empty(table: Table, release: Release) -> None:
+    """Remove all rows, in a commit that names the release taken back."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a warning that there were no rows to delete
+        table.delete(snapshot_properties={WITHDRAWN: release.version})
+
+
+def _overwrite(table: Table, rows: pa.RecordBatchReader, release: Release) -> None:
+    """Replace the rows of the table by these, in one commit; the columns too, where they differ."""
     with warnings.catch_warnings(), table.transaction() as transaction:
         warnings.simplefilter("ignore", UserWarning)  # a warning that there were no rows to delete
         if not table.schema().as_arrow().remove_metadata().equals(rows.schema):
@@ -154,8 +173,10 @@ def _tag(table: Table, release: Release) -> None:
 
 
 def _expire(table: Table, release: Release) -> None:
-    """Expire the snapshots of a release, and remove the files that no other snapshot has."""
-    expired = [snapshot for snapshot in table.snapshots() if _release_of(snapshot)[0] == release.version]
+    """Expire the snapshots of a release and those that others made of it; remove the files that no other has."""
+    expired = [
+        snapshot for snapshot in table.snapshots() if _release_behind(table, snapshot) in (release.version, None)
+    ]
     if not expired:
         return
     kept = [snapshot for snapshot in table.snapshots() if snapshot not in expired]

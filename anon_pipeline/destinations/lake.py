@@ -13,6 +13,8 @@ from anon_pipeline.errors import InputError, Unavailable
 
 #: Keys in the metadata of a state; they name the release whose rows it has.
 VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256"
+#: The key in the metadata of a state without rows; it names the release that was taken back.
+WITHDRAWN = "anon_pipeline.withdrawn"
 NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
 HOLDS_OTHER = "the table holds other rows"
 HOLDS_ANOTHER = "the newest state of the table is not this release"

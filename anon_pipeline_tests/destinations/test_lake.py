@@ -184,6 +184,44 @@ def test_a_withdrawn_release_is_gone_whenever_it_was_killed(home: Home, kind: Ki
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("change", ["rows", "settings", "log"])
+def test_a_withdrawn_release_is_gone_where_others_changed_the_table_since(home: Home, kind: Kind, change: str) -> None:
+    """The table's own maintenance commits too: rows in another order, a setting, a log without its oldest commits."""
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    if kind.name == "delta":
+        table = importlib.import_module("deltalake").DeltaTable(str(kind.folder))
+        if change == "rows":
+            table.optimize.z_order(["age"])
+        else:
+            table.alter.set_table_properties({"delta.logRetentionDuration": "interval 0 days"})
+        if change == "log":
+            table.create_checkpoint()
+            table.cleanup_metadata()
+            assert not any("anon_pipeline.version" in commit for commit in table.history())
+    elif change == "rows":
+        kind._iceberg().delete("score < 1")
+    elif change == "settings":
+        with kind._iceberg().transaction() as transaction:
+            transaction.set_properties({"theirs": "1"})
+    else:
+        kind._iceberg().delete("score < 1")
+        kind._iceberg().manage_snapshots().remove_tag("v1").commit()
+        kind._iceberg().maintenance.expire_snapshots().by_id(kind._iceberg().snapshots()[0].snapshot_id).commit()
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert kind.read().num_rows == 0
+    if kind.name == "iceberg":
+        states = [kind._iceberg().scan(snapshot_id=each.snapshot_id) for each in kind._iceberg().snapshots()]
+        assert [state.to_arrow().num_rows for state in states] in ([], [0])
+    if (kind.name, change) != ("iceberg", "log"):  # there, others left a file that no snapshot names
+        assert kind.holding(f"{FOUND} v1") == []
+    assert delivery.verify(home) == []
+    deliver(home, publish(home, "v2", rows("v2")), kind.place)
+    assert same(kind.read(), "v2")
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.long
 def test_what_somebody_else_writes_there_is_told(home: Home, kind: Kind) -> None:
     deliver(home, publish(home, "v1", rows("v1")), kind.place)
     if kind.name == "delta":
