@@ -52,11 +52,11 @@ class DeltaLakeTable:
     def put(self, release: Release) -> None:
         import deltalake
 
-        if not is_address(self._place):
-            if set(MISREAD) & set(self._place):
-                raise InputError(f"{self._label}: the path has a %, # or ? in it; call its folders otherwise")
-            Path(self._place).parent.mkdir(parents=True, exist_ok=True)
+        if not is_address(self._place) and set(MISREAD) & set(self._place):
+            raise InputError(f"{self._label}: the path has a %, # or ? in it; call its folders otherwise")
         with working(self._label):
+            if not is_address(self._place):
+                Path(self._place).parent.mkdir(parents=True, exist_ok=True)
             table = self._table(release)
             deltalake.write_deltalake(
                 self._place if table is None else table,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,6 +17,8 @@ from anon_pipeline.errors import InputError, Unavailable
 VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256"
 #: The key in the metadata of a state without rows; it names the release that was taken back.
 WITHDRAWN = "anon_pipeline.withdrawn"
+#: How libraries quote an error of the system.
+OF_SYSTEM = re.compile(r"\(os error ([0-9]+)\)")
 NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
 HOLDS_OTHER = "the table holds other rows"
 HOLDS_ANOTHER = "the newest state of the table is not this release"
@@ -39,12 +43,23 @@ def working(label: str) -> Iterator[None]:
     with asking(label):
         try:
             yield
-        except (InputError, MemoryError, OSError, pa.ArrowException):
+        except (InputError, MemoryError, FileNotFoundError, pa.ArrowException):
             raise
         except ImportError:
             raise InputError(f"{label}: a package that its catalogue or store needs is not installed") from None
         except Exception as error:
-            kind = type(error).__name__
+            kind, reason = type(error).__name__, _of_system(error)
+            if reason is not None:
+                raise Unavailable(f"{label}: cannot be written or read ({reason})") from None
+            if isinstance(error, OSError):
+                raise
             if kind.startswith("NoSuch") or isinstance(error, ValueError | KeyError | TypeError | NotImplementedError):
                 raise InputError(f"{label}: the table cannot be written or read: the library reported {kind}") from None
             raise Unavailable(f"{label}: the library reported {kind}; {sentence(error)}") from None
+
+
+def _of_system(error: Exception) -> str | None:
+    """What the system says of a failure, such as that the disk is full; None where the library does not quote it."""
+    quoted = OF_SYSTEM.search(str(error))
+    number = int(quoted[1]) if quoted is not None else getattr(error, "errno", None)
+    return None if number is None else os.strerror(number)

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.destinations import delivery, record
+from anon_pipeline.destinations.lake import working
+from anon_pipeline.errors import NotDelivered, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
@@ -219,6 +221,29 @@ def test_a_withdrawn_release_is_gone_where_others_changed_the_table_since(home: 
     deliver(home, publish(home, "v2", rows("v2")), kind.place)
     assert same(kind.read(), "v2")
     assert delivery.verify(home) == []
+
+
+def test_a_folder_that_cannot_be_made_is_told_and_other_places_have_the_release(home: Home, tmp_path: Path) -> None:
+    require_package("deltalake")
+    (tmp_path / "open").write_text("a file, where a folder should be")
+    blocked, other = (Destination(delta=str(tmp_path / name)) for name in ("open/people", "other"))
+    publish(home, "v1", rows("v1"))
+    with pytest.raises(NotDelivered, match=r"open/people: cannot be written or read \(File exists\)"):
+        delivery.deliver(home, DATASET, "v1", [blocked, other])
+    assert {copy.place.label: copy.state for copy in record.read(home, DATASET, "v1")} == {
+        blocked.label: record.FAILED,
+        other.label: record.STANDS,
+    }
+    (tmp_path / "open").unlink()
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.parametrize("error", [OSError, RuntimeError])
+def test_a_full_disk_is_told_in_the_words_of_the_system(error: type[Exception]) -> None:
+    told = r"there: cannot be written or read \(No space left on device\)"
+    with pytest.raises(Unavailable, match=told), working("there"):
+        raise error("Generic error: 'Ottilie' (os error 28)")
 
 
 @pytest.mark.long
