@@ -125,6 +125,7 @@ def filesystem_of(address: str) -> FileSystem:
             connect_timeout=CONNECT_SECONDS,
             request_timeout=ANSWER_SECONDS,
             retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+            allow_delayed_open=True,  # a small object is one request: an upload in parts, cut off, stays in the bucket
         )
     if store == "gs":
         endpoint = urlsplit(os.environ.get(GS_ENDPOINT, ""))

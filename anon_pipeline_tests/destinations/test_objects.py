@@ -69,6 +69,16 @@ def test_every_file_of_a_release_lies_below_its_version(home: Home, store: Objec
     assert not any(SECRET in file.read_text() for file in (home.private / "destinations").rglob("*.json"))
 
 
+def test_a_small_file_is_no_upload_in_parts_which_would_stay_where_it_is_cut_off(
+    home: Home, store: ObjectStore
+) -> None:
+    deliver(home, publish(home, "v1"), PLACE)
+    for name in names(store):
+        with store.files().open_input_stream(f"{ROOT}/{name}", compression=None) as stream:
+            tag = stream.metadata()["ETag"]
+        assert b"-" not in tag, (name, "an object that was made of parts has their number in its tag")
+
+
 @contextmanager
 def killed_before(call: str, moment: int) -> Iterator[None]:
     """A store whose process is killed before the `moment`-th call of this name."""
