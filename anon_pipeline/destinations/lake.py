@@ -19,6 +19,8 @@ VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256
 WITHDRAWN = "anon_pipeline.withdrawn"
 #: How libraries quote an error of the system.
 OF_SYSTEM = re.compile(r"\(os error ([0-9]+)\)")
+#: Exceptions of both libraries where another writer commits first.
+CONFLICTS = ("CommitFailedError", "CommitFailedException", "ValidationException")
 NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
 HOLDS_OTHER = "the table holds other rows"
 HOLDS_ANOTHER = "the newest state of the table is not this release"
@@ -53,6 +55,8 @@ def working(label: str) -> Iterator[None]:
                 raise Unavailable(f"{label}: cannot be written or read ({reason})") from None
             if isinstance(error, OSError):
                 raise
+            if kind in CONFLICTS:
+                raise Unavailable(f"{label}: somebody else changed the table at the same time; deliver again") from None
             if kind.startswith("NoSuch") or isinstance(error, ValueError | KeyError | TypeError | NotImplementedError):
                 raise InputError(f"{label}: the table cannot be written or read: the library reported {kind}") from None
             raise Unavailable(f"{label}: the library reported {kind}; {sentence(error)}") from None

@@ -39,6 +39,7 @@ SENTENCES = {
     "42501": "the user may not do that; it needs CREATE on the schema, and must own the tables that it replaces",
     "2BP01": "something of the server depends on the former tables (a view?); drop it, and make it again afterwards",
     "55P03": f"somebody reads the former tables for longer than {WAIT}; deliver again later",
+    "25006": "the server takes no changes (a standby, or set to read only); name the server that does",
     "22": "a value cannot be stored there (a text with a zero character?)",
     "53": "the server has too little memory, disk or connections left",
     "57": "the server has ended the connection",
@@ -260,5 +261,7 @@ def _commit(connection: Connection) -> None:
 def _sentence(reached: bool, state: str | None) -> str:
     if not reached:
         return "the server cannot be reached, or does not take this user; check publish.connection"
-    known = [text for code, text in SENTENCES.items() if state is not None and state.startswith(code)]
-    return known[0] if known else f"the server does not take the tables (SQLSTATE {state or 'unknown'})"
+    if state is None:
+        return "the connection broke, or the server went down; deliver again"
+    known = [text for code, text in SENTENCES.items() if state.startswith(code)]
+    return known[0] if known else f"the server does not take the tables (SQLSTATE {state})"

@@ -239,6 +239,32 @@ def test_a_folder_that_cannot_be_made_is_told_and_other_places_have_the_release(
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
+def test_who_else_commits_at_the_same_time_is_told_and_the_next_delivery_heals(
+    home: Home, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    publish(home, "v2", rows("v2"))
+    owner, name = kind.commits[0] if kind.name == "delta" else kind.commits[1]
+    genuine, others = getattr(owner, name), [True]
+
+    def commit(*arguments: Any, **named: Any) -> Any:
+        if others.pop() if others else False:
+            if kind.name == "delta":
+                owner.DeltaTable(str(kind.folder)).delete("score < 1")
+            else:
+                kind._iceberg().delete("score < 1")
+        return genuine(*arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(owner, name, commit)
+        assert "somebody else changed the table at the same time" in failure(home, "v2", kind.place)
+    assert kind.read().num_rows == 1, "what the others have left of v1"
+    deliver(home, "v2", kind.place)
+    assert same(kind.read(), "v2")
+    assert delivery.verify(home) == []
+
+
 @pytest.mark.parametrize("error", [OSError, RuntimeError])
 def test_a_full_disk_is_told_in_the_words_of_the_system(error: type[Exception]) -> None:
     told = r"there: cannot be written or read \(No space left on device\)"

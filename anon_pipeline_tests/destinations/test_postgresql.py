@@ -238,6 +238,34 @@ def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
     assert version_read(server, monkeypatch) == "v1"
 
 
+def test_a_server_that_goes_down_or_takes_no_changes_is_told_and_no_half_release_is_seen(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deliver(home, publish(home, "v1"), place())
+    publish(home, "v2")
+    genuine = module.DatabaseSchema._describe
+
+    def describe(self: module.DatabaseSchema, cursor: Any, release: Any, name: str, file: Path) -> None:
+        if name.startswith("people_classes"):
+            server.stop()
+        genuine(self, cursor, release, name, file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module.DatabaseSchema, "_describe", describe)
+        told = failure(home, "v2", place())
+    server.start()
+    assert "the connection broke, or the server went down" in told
+    assert version_read(server, monkeypatch) == "v1"
+    server.execute("ALTER DATABASE postgres SET default_transaction_read_only = on")
+    try:
+        assert "the server takes no changes (a standby" in failure(home, "v2", place())
+    finally:
+        server.execute("SET default_transaction_read_only = off; ALTER DATABASE postgres RESET ALL")
+    deliver(home, "v2", place())
+    assert version_read(server, monkeypatch) == "v2"
+    assert delivery.verify(home) == []
+
+
 def test_a_name_that_would_be_cut_off_is_refused(home: Home, server: Server) -> None:
     publish(home, "v1", pa.table({"ö" * 32: [1]}))
     assert "more than 63 bytes" in failure(home, "v1", place())
