@@ -302,6 +302,22 @@ def out_of_space(error: BaseException | None) -> bool:
     return False
 
 
+#: What the system's loader says where a library does not fit into the memory that is allowed, and our sentence on it.
+NOT_LOADED = ("failed to map segment", "annot allocate memory")
+NO_MEMORY = "the system gives no more memory; allow more (`ulimit -v`, or the limit of the container)"
+
+
+def out_of_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one of its causes, means that the system gives no more memory; a library may not fit in."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return True
+        if isinstance(error, ImportError) and any(sign in str(error) for sign in NOT_LOADED):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 #: The sentence about records that `is_damaged` tells of.
 DAMAGED = (
     "a database of Dagster's or MLflow's records is damaged; restore the home from a backup, or move private/dagster "

@@ -14,7 +14,7 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, NotDelivered, Refused, Unavailable
-from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space, write_file
+from anon_pipeline.home import DAMAGED, NO_MEMORY, Home, is_damaged, out_of_memory, out_of_space, write_file
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
@@ -155,6 +155,8 @@ class Runtime(dg.ConfigurableResource):
                 raise _failure(
                     f"{name}: the disk is full; free or allow disk space", BAD_INPUT, may_pass=True
                 ) from None
+            if out_of_memory(error):
+                raise _failure(f"{name}: {NO_MEMORY}", BAD_INPUT, may_pass=True) from None
             if is_damaged(error):
                 raise _failure(f"{name}: {DAMAGED}", BAD_INPUT) from None
             if server_is_lost(error):

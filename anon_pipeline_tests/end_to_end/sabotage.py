@@ -153,3 +153,18 @@ KILLS: dict[Callable[[], None], int] = {
     between_the_rename_and_the_ledger: 1,
     while_the_ledger_is_written: 1,
 }
+
+
+def _no_memory_for_a_library(*_: Any, **__: Any) -> Any:
+    try:
+        raise ImportError("/lib/lib.so: failed to map segment from shared object")
+    except ImportError as error:
+        raise RuntimeError("what uses the library") from error
+
+
+def no_memory_to_begin() -> None:
+    ReleaseSpec.load = _no_memory_for_a_library
+
+
+def no_memory_in_a_step() -> None:
+    utility.measure_utility = _no_memory_for_a_library

@@ -278,6 +278,14 @@ def test_a_disk_that_is_full_at_the_release_publishes_nothing(fresh: Place) -> N
     assert fresh.releases() == {}
 
 
+@pytest.mark.parametrize("refuse", [sabotage.no_memory_to_begin, sabotage.no_memory_in_a_step])
+def test_a_library_that_the_memory_does_not_hold_is_told(fresh: Place, refuse: Callable[[], None]) -> None:
+    """Where `ulimit -v` or a container allows little, the system's loader refuses large libraries."""
+    ended = fresh.run(sabotage=refuse)
+    assert_one_sentence(ended, "the system gives no more memory; allow more")
+    assert fresh.releases() == {}
+
+
 @pytest.mark.parametrize(
     "stop",
     [
