@@ -63,7 +63,7 @@ def _leave(code: int) -> None:
 def command() -> None:
     """Run the given command; an error that the user can correct gives a sentence and an exit code, not a traceback."""
     _give_a_home()
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))  # so that every step is interrupted
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = app(standalone_mode=False, prog_name="anon-pipeline") or 0
         if code == STOPPED:  # typer's exit code after Ctrl-C
@@ -76,9 +76,7 @@ def command() -> None:
     except Refused as error:
         _fail(str(error), REFUSED)
     except (typer.Abort, KeyboardInterrupt):
-        for number in (signal.SIGINT, signal.SIGTERM):  # all is being ended already, so more signals are ignored
-            signal.signal(number, signal.SIG_IGN)
-        _fail("stopped", STOPPED)
+        _end_stopped()
     except Exception as error:
         show: Callable[..., Any] | None = getattr(error, "show", None)  # click's own usage errors
         if show is not None:
@@ -88,8 +86,33 @@ def command() -> None:
         _fail_unexpectedly(error)
 
 
+def _interrupt(*_: object) -> None:
+    """Interrupt the command at SIGTERM as Ctrl-C does, so that every step ends.
+
+    A script's shell lets the commands that it starts in the background ignore Ctrl-C; they end at SIGTERM all the same.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
+
+
+def _end_stopped() -> None:
+    for number in (signal.SIGINT, signal.SIGTERM):  # all is being ended already, so more signals are ignored
+        signal.signal(number, signal.SIG_IGN)
+    _fail("stopped", STOPPED)
+
+
+def _is_of_an_interrupt(error: BaseException | None) -> bool:
+    """Whether an interrupt is among the causes: in the import of a compiled library it becomes an ImportError."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
 def _fail_unexpectedly(error: Exception) -> None:
     """Tell what the machine refuses, with the exit code of bad input, and all else as an error of our own."""
+    if _is_of_an_interrupt(error):
+        _end_stopped()
     if out_of_space(error):
         _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
     if out_of_memory(error):

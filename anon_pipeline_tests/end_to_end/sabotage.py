@@ -162,6 +162,27 @@ def _no_memory_for_a_library(*_: Any, **__: Any) -> Any:
         raise RuntimeError("what uses the library") from error
 
 
+def sigterm_in_the_background_while_the_spec_is_read() -> None:
+    """A shell without job control starts what it puts into the background with Ctrl-C ignored."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sigterm_while_the_spec_is_read()
+
+
+def sigterm_in_the_background_while_utility_is_measured() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sigterm_while_utility_is_measured()
+
+
+def ctrl_c_while_a_compiled_library_is_imported() -> None:
+    def load(*_: Any, **__: Any) -> Any:
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt as stopped:
+            raise ImportError("initialization failed") from stopped
+
+    ReleaseSpec.load = load
+
+
 def no_memory_to_begin() -> None:
     ReleaseSpec.load = _no_memory_for_a_library
 

@@ -292,6 +292,9 @@ def test_a_library_that_the_memory_does_not_hold_is_told(fresh: Place, refuse: C
         sabotage.ctrl_c_while_the_spec_is_read,
         sabotage.sigterm_while_the_spec_is_read,
         sabotage.sigterm_while_utility_is_measured,
+        sabotage.sigterm_in_the_background_while_the_spec_is_read,
+        sabotage.sigterm_in_the_background_while_utility_is_measured,
+        sabotage.ctrl_c_while_a_compiled_library_is_imported,
     ],
 )
 def test_who_stops_it_hears_so(fresh: Place, stop: Callable[[], None]) -> None:
