@@ -5,8 +5,10 @@ Releases, the ledger and the release history are not removed.
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,23 +51,23 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
     """
     if spec.retention is None:
         raise InputError(f"{spec.dataset}: its spec states no period; add retention: {{private_days: 30}}")
-    before = (time.time() if now is None else now) - spec.retention.private_days * DAY
+    now = time.time() if now is None else now
+    before = now - spec.retention.private_days * DAY
     # The locks of a whole run and of a step, so that nothing is removed while they are running.
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
+        guides = [] if spec.is_synthetic else guides_in(home.private / "mlflow" / "artifacts" / spec.dataset)
+        quoting = [
+            *(home.private / name for name in ("errors", "spill")),
+            *(home.private / name / spec.dataset for name in (FOLDER, comparison.FOLDER)),
+        ]
+        _date_back([home.private / spec.dataset, *guides, *quoting], now)
         stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
         for place in stages:
             remove_stage(place)
-        guides = [] if spec.is_synthetic else guides_in(home.private / "mlflow" / "artifacts" / spec.dataset)
         for file in guides:
             if _touched(file) < before:
                 file.unlink()
-    return Expired(
-        [place.name for place in stages],
-        remove_older(home.private / "errors", before),
-        remove_older(home.private / "spill", before),
-        remove_older(home.private / FOLDER / spec.dataset, before),
-        remove_older(home.private / comparison.FOLDER / spec.dataset, before),
-    )
+    return Expired([place.name for place in stages], *(remove_older(folder, before) for folder in quoting))
 
 
 def is_stage(place: Path, before: float) -> bool:
@@ -100,6 +102,14 @@ def remove_older(folder: Path, before: float, dry: bool = False) -> int:
                 path.unlink()
             removed += 1
     return removed
+
+
+def _date_back(places: Iterable[Path], now: float) -> None:
+    """Let what a clock that was ahead has dated after this moment be as old as this moment; it would never expire."""
+    for path in (each for place in places for each in (place, *place.rglob("*"))):
+        with suppress(FileNotFoundError):
+            if path.lstat().st_mtime > now:
+                os.utime(path, (now, now), follow_symlinks=False)
 
 
 def _touched(path: Path) -> float:

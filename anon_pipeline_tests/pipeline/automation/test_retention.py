@@ -70,6 +70,17 @@ def test_what_is_older_goes_and_what_is_not_stays(home: Home) -> None:
     assert expire(home, SPEC, NOW) == retention.Expired()
 
 
+def test_what_a_clock_ahead_has_dated_goes_after_the_period_too(home: Home) -> None:
+    ahead = store(home, "raw_data", -4_000)
+    story = home.private_folder("errors") / "some.txt"
+    story.write_text("Zebulon")
+    aged(story, -4_000)
+    assert expire(home, SPEC, NOW) == retention.Expired()
+    assert expire(home, SPEC, NOW + 29 * DAY) == retention.Expired()
+    assert expire(home, SPEC, NOW + 31 * DAY) == retention.Expired(["raw_data"], 1)
+    assert not ahead.exists()
+
+
 def test_what_a_killed_step_has_half_written_goes_too(home: Home) -> None:
     half = home.private_folder("people", "raw_data", ".writing")
     (half / PEOPLE).write_text("Zebu")
