@@ -149,9 +149,15 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     Raises
     ------
     InputError
-        If the named or stored key cannot be used, or the stored one is gone and there are releases of the dataset; a
-        stored key is never replaced by a new one.
+        If the named or stored key cannot be used, or there are releases of the dataset, and the stored one is gone, or
+        it is another key than before; a stored key is never replaced by a new one.
     """
+    key = _stated_or_kept(spec, home)
+    _require_former(spec.dataset, home, key)
+    return key
+
+
+def _stated_or_kept(spec: ReleaseSpec, home: Home) -> Key:
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
     place = kept_place(spec.dataset, home)
@@ -159,7 +165,7 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
         raise InputError(
             f"key: {place} is gone, and there are releases of {spec.dataset}; restore it from a backup, since the same "
             "people under another key reveal more than either release does, or decide for a new one: `(umask 077; "
-            f"openssl rand -hex 32 > {place})`"
+            f"openssl rand -hex 32 > {place}; rm -f {_mark_place(spec.dataset, home)})`"
         )
     key, is_new = kept_key(spec.dataset, home)
     if is_new:
@@ -170,6 +176,30 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
             kept_place(spec.dataset, home),
         )
     return key
+
+
+def _require_former(dataset: str, home: Home, key: Key) -> None:
+    """Refuse another key than the one that releases were drawn with: a restored one may be of an older time.
+
+    The mark by which it is known is derived from the key, and lies outside the folder of the keys, which may be
+    restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key.
+    """
+    place, mark = _mark_place(dataset, home), key.derived("mark", dataset).hex()
+    with home.lock(f"key-{dataset}"):
+        former = place.read_text().strip() if place.exists() else None
+        if former == mark:
+            return
+        if former is not None and (home.releases / dataset).is_dir():
+            raise InputError(
+                f"key: the private key of {dataset} is not the one that its releases were drawn with; restore that one "
+                "from a backup, since the same people under another key reveal more than either release does, or "
+                f"decide for the new one: `rm {place}`"
+            )
+        write_file(place, mark + "\n")
+
+
+def _mark_place(dataset: str, home: Home) -> Path:
+    return home.private_folder() / f"{dataset}.key-mark"
 
 
 def kept_place(dataset: str, home: Home) -> Path:

@@ -61,6 +61,30 @@ def test_a_key_that_is_lost_after_a_release_is_not_made_anew_by_itself(home: Hom
     assert private_key(spec, home) == kept_key(spec.dataset, home)[0]
 
 
+def test_another_key_than_that_of_the_releases_is_refused_until_a_person_decides(home: Home) -> None:
+    spec = ReleaseSpec.model_validate(policy())
+    place = kept_place(spec.dataset, home)
+    private_key(spec, home)
+    place.write_text("ab" * 32)
+    assert private_key(spec, home).material == bytes.fromhex("ab" * 32), "nothing is released yet"
+    (home.releases / spec.dataset).mkdir()
+    private_key(spec, home)
+    place.write_text("cd" * 32)
+    for _ in range(2):
+        with pytest.raises(InputError, match="is not the one that its releases were drawn with; restore that") as told:
+            private_key(spec, home)
+    assert "cd" * 4 not in str(told.value)
+    place.write_text("ab" * 32)
+    private_key(spec, home)
+    place.write_text("cd" * 32)
+    command = re.search(r"`(rm .*)`", str(told.value))
+    assert command is not None
+    subprocess.run(["sh", "-c", command[1]], check=True)
+    assert private_key(spec, home).material == bytes.fromhex("cd" * 32)
+    left = b"".join(file.read_bytes() for file in home.private.glob("*mark"))
+    assert b"cd" * 32 not in left
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1)), min_size=1, unique=True))
 def test_a_block_has_one_number_per_key_purpose_and_domain(blocks: list[tuple[int, int]]) -> None:
     asked = np.array(blocks, dtype=np.uint64)
