@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from anon_pipeline.errors import Unavailable
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
 
@@ -30,6 +31,11 @@ def finish(home: Home) -> None:
     """Complete what the note says: enter the line, move the pointer, and of a withdrawn release keep its manifest only.
 
     A publication that was killed before its folder appeared never happened.
+
+    Raises
+    ------
+    Unavailable
+        If files of a withdrawn release cannot be removed; the next command tries again.
     """
     ledger.finish_killed(home)
     if not _note(home).exists():
@@ -40,7 +46,13 @@ def finish(home: Home) -> None:
         ledger.append(home, **content)
     ledger.point(home, content["dataset"])
     if content["action"] == ledger.WITHDRAW:
-        _remove_all_but_the_manifest(folder)
+        try:
+            _remove_all_but_the_manifest(folder)
+        except OSError as error:
+            raise Unavailable(
+                f"{folder}: the release is withdrawn, but its files cannot be removed ({error.strerror}), and nothing "
+                "else is published or withdrawn until they are; make the folder writable, and do this again"
+            ) from None
     _note(home).unlink()
 
 

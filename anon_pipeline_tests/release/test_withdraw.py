@@ -1,5 +1,6 @@
 """Withdrawing: the files go, manifest and reason stay, and a kill in between is completed by the next command."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -10,7 +11,7 @@ import pytest
 
 from anon_pipeline import home as home_module
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, publish, unfinished
 from anon_pipeline.release.publication import MANIFEST
@@ -106,6 +107,27 @@ def test_the_manifest_of_a_withdrawn_release_is_still_watched(home: Home) -> Non
     assert ledger.verify(home) == [f"people/bbbb: {MANIFEST} was altered"]
     manifest.unlink()
     assert ledger.verify(home) == [f"people/bbbb: {MANIFEST} is gone"]
+
+
+def test_files_that_cannot_be_removed_are_told_and_removed_by_the_next_command(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = Path.unlink
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.name == "data.parquet":
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        remove(path, missing_ok)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "unlink", unlink)
+        for _ in range(2):
+            with pytest.raises(Unavailable, match=r"bbbb: the release is withdrawn, but its files cannot be removed"):
+                withdraw(home, "bbbb", "too much", "people")
+    assert any("although the release was withdrawn" in problem for problem in ledger.verify(home))
+    with pytest.raises(InputError, match="was withdrawn already"):
+        withdraw(home, "bbbb", "too much", "people")
+    assert ledger.verify(home) == []
 
 
 def test_an_altered_ledger_is_not_continued_by_a_withdrawal(home: Home) -> None:
