@@ -182,8 +182,11 @@ def _require_former(dataset: str, home: Home, key: Key) -> None:
     """Refuse another key than the one that releases were drawn with: a restored one may be of an older time.
 
     The mark by which it is known is derived from the key, and lies outside the folder of the keys, which may be
-    restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key.
+    restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key. Who states
+    the key and has no private zone of their own, as for `mask`, gets none.
     """
+    if not home.is_own or not os.access(home.private, os.W_OK):
+        return
     place, mark = _mark_place(dataset, home), key.derived("mark", dataset).hex()
     with home.lock(f"key-{dataset}"):
         former = place.read_text().strip() if place.exists() else None

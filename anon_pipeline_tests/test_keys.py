@@ -61,6 +61,14 @@ def test_a_key_that_is_lost_after_a_release_is_not_made_anew_by_itself(home: Hom
     assert private_key(spec, home) == kept_key(spec.dataset, home)[0]
 
 
+def test_a_stated_key_needs_no_private_zone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAWS", "ab" * 32)
+    spec = ReleaseSpec.model_validate(policy() | {"draws": {"environment": "DRAWS"}})
+    nowhere = Home(tmp_path / "none")
+    assert private_key(spec, nowhere).material == bytes.fromhex("ab" * 32)
+    assert not nowhere.root.exists()
+
+
 def test_another_key_than_that_of_the_releases_is_refused_until_a_person_decides(home: Home) -> None:
     spec = ReleaseSpec.model_validate(policy())
     place = kept_place(spec.dataset, home)
