@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
+from unicodedata import normalize
 
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
@@ -182,6 +183,8 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
         For a column without a role, one that the source lacks, or one that a step is said to make.
     """
     unnamed = [name for name in names if name not in spec.columns]
+    absent = [name for name, column in spec.columns.items() if name not in names and not column.made]
+    _refuse_other_forms(absent, unnamed, label)
     # If most of the spec's columns are missing, the names may be the first person's values.
     if unnamed and 2 * (len(names) - len(unnamed)) < sum(not column.made for column in spec.columns.values()):
         share = "none" if len(unnamed) == len(names) else "few"
@@ -189,7 +192,6 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
             f"columns: {label} has {share} of the spec's columns; its first line must name them, "
             "and every line have as many fields"
         )
-    absent = [name for name, column in spec.columns.items() if name not in names and not column.made]
     for name in absent:
         if near := did_you_mean(name, unnamed):
             raise InputError(f"columns: {label} has no column {name}; {near}correct the name or remove it")
@@ -205,6 +207,17 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
         )
     if absent:
         raise InputError(f"columns: {label} has no column {', '.join(absent)}; correct the name or remove it")
+
+
+def _refuse_other_forms(absent: Collection[str], unnamed: Collection[str], label: str) -> None:
+    """Tell of names that look the same: Unicode writes ö in two ways, and files of macOS often have the second one."""
+    there = {normalize("NFC", name): name for name in unnamed}
+    for name in absent:
+        if (other := there.get(normalize("NFC", name))) is not None:
+            raise InputError(
+                f'columns: {label} writes {name} in another form of Unicode; write "{ascii(other)[1:-1]}" in the '
+                "spec, with the quotes"
+            )
 
 
 def typed_quasi_identifiers(

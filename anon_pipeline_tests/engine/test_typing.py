@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
+from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import SourceFacts
@@ -112,6 +115,18 @@ def test_columns_are_compared_with_those_of_the_spec(tmp_path: Path, names: list
     with pytest.raises(InputError) as told:
         typed.check_columns(names, "the source", spec)
     assert sentence in str(told.value)
+
+
+@pytest.mark.parametrize(("stated", "found"), [("NFC", "NFD"), ("NFD", "NFC")])
+def test_a_name_in_another_form_of_unicode_is_told_as_it_can_be_written(
+    tmp_path: Path, stated: Any, found: Any
+) -> None:
+    ours, theirs = normalize(stated, "größe"), normalize(found, "größe")
+    with pytest.raises(InputError, match=r"writes größe in another form|writes gro\u0308ße in another form") as told:
+        typed.check_columns([theirs, "t"], "the source", write_spec(tmp_path, {ours: QI, **TARGET}, "people.csv"))
+    written = re.search('write (".*") in', str(told.value))
+    assert written is not None
+    assert yaml.safe_load(written[1]) == theirs
 
 
 @pytest.mark.parametrize(
