@@ -152,12 +152,6 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
         If the named or stored key cannot be used, or there are releases of the dataset, and the stored one is gone, or
         it is another key than before; a stored key is never replaced by a new one.
     """
-    key = _stated_or_kept(spec, home)
-    _require_former(spec.dataset, home, key)
-    return key
-
-
-def _stated_or_kept(spec: ReleaseSpec, home: Home) -> Key:
     if spec.draws is not None:
         return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
     place = kept_place(spec.dataset, home)
@@ -168,6 +162,7 @@ def _stated_or_kept(spec: ReleaseSpec, home: Home) -> Key:
             f"openssl rand -hex 32 > {place}; rm -f {_mark_place(spec.dataset, home)})`"
         )
     key, is_new = kept_key(spec.dataset, home)
+    _require_former(spec.dataset, home, key)
     if is_new:
         log.warning(
             "%s: a private key was made and is kept in %s; all that is random is drawn under it: back it up, and show "
@@ -182,11 +177,9 @@ def _require_former(dataset: str, home: Home, key: Key) -> None:
     """Refuse another key than the one that releases were drawn with: a restored one may be of an older time.
 
     The mark by which it is known is derived from the key, and lies outside the folder of the keys, which may be
-    restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key. Who states
-    the key and has no private zone of their own, as for `mask`, gets none.
+    restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key. A key
+    that the spec names under `draws` is in the hands of whoever states it, and has no mark.
     """
-    if not home.is_own or not os.access(home.private, os.W_OK):
-        return
     place, mark = _mark_place(dataset, home), key.derived("mark", dataset).hex()
     with home.lock(f"key-{dataset}"):
         former = place.read_text().strip() if place.exists() else None
