@@ -97,7 +97,7 @@ ROOMS = {
     ),
     "sequential": Room(
         ("sequential/*.py", "pipeline/sequential_publication.py"),
-        ("sequential", "pipeline/test_sequential_publication.py"),
+        ("sequential", "pipeline/test_sequential_publication.py", "pipeline/test_cohorts_of_a_run.py"),
         "",
     ),
     # This needs a Java process for each mutant, so it is tried only on request.

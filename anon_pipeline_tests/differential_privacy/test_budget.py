@@ -50,6 +50,32 @@ def test_to_look_at_a_budget_opens_no_ledger(tmp_path: Path) -> None:
     assert [line.action for line in ledger.read(budget.folder)] == [ledger.OPEN, ledger.RESERVE, ledger.ANSWER]
 
 
+def test_an_answer_is_known_by_all_of_its_bytes(tmp_path: Path) -> None:
+    budget = budget_in(tmp_path)
+    assert not budget.has_answered(b"noise")
+    budget.ask(question("a"), lambda: b"noise")
+    assert budget.has_answered(b"noise") and not budget.has_answered(b"noise ")
+
+
+def test_a_state_tells_what_is_spent_and_left(tmp_path: Path) -> None:
+    budget = budget_in(tmp_path)
+    budget.ask(question("a", TOTAL // 4, 600), lambda: b"noise")
+    told = budget.state().to_json()
+    assert told["rho"] == {"total": 0.001, "spent": 0.00025, "left": 0.00075}
+    assert told["threshold_delta"] == {"total": 1e-15, "spent": 6e-16, "left": 4e-16}
+    assert told["epsilon"]["spent"] < told["epsilon"]["total"]
+    assert (told["subject"], told["delta"], told["reserved"], told["answered"]) == ("patients", 1e-6, 1, 1)
+    assert told["head"] == f"3:{budget.state().head}"
+
+
+def test_a_signature_is_of_all_that_a_line_says() -> None:
+    line = {"sequence": 1, "action": "reserve", "nano_rho": 5}
+    signed = ledger._signed_part(line | {"signature": "00"})
+    assert signed == ledger._signed_part(line)
+    for name in line:
+        assert signed != ledger._signed_part(line | {name: "other"})
+
+
 def test_another_source_or_subject_or_parameter_is_another_question() -> None:
     key = Key(b"k" * 32)
     known = ("patients", "people", "version", {"sql": 1})

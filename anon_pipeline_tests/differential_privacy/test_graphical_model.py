@@ -92,9 +92,12 @@ def test_chances_of_any_size_have_marginals() -> None:
     random = np.random.default_rng(3)
     potentials = [random.normal(0, 3, tree.shape(one)) - 2_000 * (place + 1) for place, one in enumerate(tree.cliques)]
     potentials[0][0, 0] = 4_000.0
-    whole = joint(tree, potentials)
-    for clique, found in zip(tree.cliques, tree.marginals(potentials), strict=True):
+    whole, tables = joint(tree, potentials), tree.marginals(potentials)
+    for clique, found in zip(tree.cliques, tables, strict=True):
         assert found == pytest.approx(summed(whole, (0, 1, 2), clique), abs=1e-12)
+    # Nobody has two of the three values of the middle column.
+    assert np.count_nonzero(summed(whole, (0, 1, 2), (1,))) == 1
+    assert tree.marginal(tables, (0, 2)) == pytest.approx(summed(whole, (0, 1, 2), (0, 2)), abs=1e-12)
 
 
 def test_no_columns_are_joined_that_need_not_be() -> None:

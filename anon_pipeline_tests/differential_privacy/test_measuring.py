@@ -158,6 +158,8 @@ def test_targets_and_their_pairs_are_what_is_counted() -> None:
     assert set(candidates((3, 4, 20), (2,))) == {(0, 1, 2), (0, 1)}
     wide = candidates((3, 4, 20, 20), (2, 3))
     assert {(0, 1, 2), (0, 1, 3), (0, 1), (2, 3)} == set(wide)
+    one_is_wide = candidates((3, 4, 2, 200), (2, 3))
+    assert {(0, 1, 2), (0, 1, 3), (0, 1), (2, 3)} == set(one_is_wide)
     assert candidates((3, 4, 5), ()) == [(0, 1), (0, 2), (1, 2)]
 
 

@@ -1,5 +1,7 @@
 """What a question costs, moves and may be off by: public numbers, computed here by hand."""
 
+import csv
+import io
 import math
 from pathlib import Path
 from typing import Any
@@ -41,7 +43,9 @@ def test_a_person_moves_a_number_by_so_much_at_most(measurement: Measurement, mo
     assert plan.groups_of_unit == 2
     assert plan.moves(measurement) == moved
     assert plan.squared_sensitivity(measurement) == 2 * moved**2
-    assert plan_of(spec_of("row"), COUNT).moves(measurement) == max(1, moved // 3)
+    of_row = plan_of(spec_of("row"), COUNT)
+    assert of_row.moves(measurement) == max(1, moved // 3)
+    assert of_row.squared_sensitivity(measurement) == of_row.moves(measurement) ** 2
 
 
 def test_noise_has_the_scale_of_what_a_person_moves() -> None:
@@ -187,6 +191,21 @@ def test_what_a_question_may_cost_is_stated_once() -> None:
             both_or_none.nano_rho(asked)
     with pytest.raises(InputError, match="is no positive number"):
         Share(epsilon=0).nano_rho(asked)
+
+
+def test_groups_stand_in_the_order_of_their_values() -> None:
+    cells = [("b", None), (None, 1), ("a", 2), ("b", 3), (None, None), ("a", 10)]
+    assert sorted(cells, key=answering._order) == [
+        ("a", 2), ("a", 10), ("b", 3), ("b", None), (None, 1), (None, None),
+    ]  # fmt: skip
+
+
+def test_answers_are_a_table_of_a_figure_a_line() -> None:
+    figure = {"value": 3, "low": 1, "high": 5}
+    written = statistics.as_table({"by_city": {"rows": [{"sex": "f", "city": "Cork", "count": figure}]}})
+    header, line = csv.reader(io.StringIO(written))
+    assert line == ["by_city", '{"city": "Cork", "sex": "f"}', "count", "3", "1", "5"]
+    assert len(header) == len(line)
 
 
 def test_a_file_of_answers_costs_what_its_answers_cost(tmp_path: Path) -> None:

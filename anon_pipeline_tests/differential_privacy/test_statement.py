@@ -175,6 +175,14 @@ def test_where_a_column_stands_nothing_else_may_stand(sql: str) -> None:
         parse(sql, spec, spec.differential_privacy)
 
 
+def test_texts_have_no_order() -> None:
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    for condition in ("city BETWEEN 'Aberdeen' AND 'Cork'", "city < 'Cork'"):
+        with pytest.raises(InputError, match="city has texts, which have no order"):
+            parse(f"{ASK} WHERE {condition}", spec, spec.differential_privacy)
+
+
 def test_there_are_enough_of_them() -> None:
     """The threat model says how many."""
     assert len(set(HOSTILE)) > 100

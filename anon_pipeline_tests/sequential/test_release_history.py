@@ -127,6 +127,29 @@ def test_a_release_is_not_held_against_itself(home: Home) -> None:
     assert beside(second) == ["a", "b"], "a withdrawn release never comes back, and its readers still have it"
 
 
+def test_of_several_releases_the_newest_is_the_one_that_may_be_made_again(home: Home) -> None:
+    origins = [release_history.origin(home, spec(), content) for content in ("one", "two", "three")]
+    for version, made_from in zip("abc", origins, strict=True):
+        publish(home, version * 12, IDS, [0] * 6, made_from=made_from)
+    beside = [[one.version[0] for one in release_history.window(home, spec(), origin).members] for origin in origins]
+    assert beside == [["a", "b", "c"], ["a", "b", "c"], ["a", "b"]]
+
+
+def test_people_beyond_all_hashes_of_a_release_are_not_in_it() -> None:
+    member = release_history.Membership("a", np.array([10, 20, 30]), np.array([0, 1, 1]))
+    assert member.classes_of(np.array([5, 10, 15, 30, 31])).tolist() == [ABSENT, 0, ABSENT, 1, ABSENT]
+    nobody = release_history.Membership("a", np.array([], dtype=np.int64), np.array([], dtype=np.int64))
+    assert nobody.classes_of(np.array([5])).tolist() == [ABSENT]
+
+
+def test_who_is_known_is_in_the_history_of_some_release(home: Home) -> None:
+    asked = pa.array(["person 5", None, "person 0", "a stranger"])
+    assert release_history.known(home, "people", asked).tolist() == [False] * 4
+    publish(home, "a" * 12, IDS.slice(0, 3), [0, 0, 0])
+    publish(home, "b" * 12, IDS.slice(3, 3), [0, 0, 0])
+    assert release_history.known(home, "people", asked).tolist() == [True, False, True, False]
+
+
 @pytest.mark.parametrize("harm", ["gone", "cut", "fewer", "manifest"])
 def test_a_memory_that_cannot_be_trusted_stops_the_next_release(home: Home, harm: str) -> None:
     publish(home, "a" * 12, IDS, [0] * 6)
