@@ -304,6 +304,15 @@ def test_another_allowance_must_be_entered(tmp_path: Path) -> None:
     assert any("the board agreed" in note for note in found.notes)
 
 
+@pytest.mark.parametrize("why", ["", "  ", "two\nlines", "carriage\rreturn", "x" * 501])
+def test_a_reason_is_one_line(tmp_path: Path, why: str) -> None:
+    budget = budget_in(tmp_path)
+    budget.ask(question("a"), lambda: b"x")
+    with pytest.raises(InputError, match="one line of at most 500 letters"):
+        budget.accept(why)
+    assert budget.accept("x" * 500).action == ledger.ACCEPT
+
+
 def test_two_datasets_of_one_subject_draw_on_one_budget(tmp_path: Path) -> None:
     first, second = budget_in(tmp_path), budget_in(tmp_path)
     first.ask(Question("people", "a", "q", Cost(TOTAL // 2)), lambda: b"x")

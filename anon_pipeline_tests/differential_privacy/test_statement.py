@@ -175,6 +175,18 @@ def test_where_a_column_stands_nothing_else_may_stand(sql: str) -> None:
         parse(sql, spec, spec.differential_privacy)
 
 
+def test_figures_without_a_name_are_called_by_what_they_are() -> None:
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    for item, name in (
+        ("COUNT(*)", "count"), ("COUNT(age)", "count_age"), ("SUM(age)", "sum_age"), ("AVG(age)", "avg_age"),
+        ("MEDIAN(age)", "median_age"), ("QUANTILE_CONT(age, 0.5)", "median_age"),
+        ("QUANTILE_CONT(age, 0.25)", "quantile_0.25_age"), ("QUANTILE_CONT(age, 0.25) AS low", "low"),
+    ):  # fmt: skip
+        found = parse(f"SELECT {item} FROM people", spec, spec.differential_privacy)
+        assert [each.name for each in found.items] == [name]
+
+
 def test_texts_have_no_order() -> None:
     spec = spec_of("row")
     assert spec.differential_privacy is not None
