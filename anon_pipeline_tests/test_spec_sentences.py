@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.sentences import sentences
@@ -47,7 +47,7 @@ def test_a_value_of_another_kind(part: dict[str, Any], sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "sentences"),
+    ("part", "expected"),
     [
         ({"unit": "person"}, ["unit: must be 'row' or a group of keys, as in {person: ...}"]),
         ({"unit": {"person": "id", "rows": 3}}, ["unit.groups: is missing"]),
@@ -56,10 +56,10 @@ def test_a_value_of_another_kind(part: dict[str, Any], sentence: str) -> None:
         ({"size": 3}, ["size: must be 'noisy' or a group of keys, as in {public: ...}"]),
     ],
 )
-def test_of_several_kinds_the_one_that_is_written(part: dict[str, Any], sentences: list[str]) -> None:
+def test_of_several_kinds_the_one_that_is_written(part: dict[str, Any], expected: list[str]) -> None:
     content = synthetic_people.content()
     content["differential_privacy"] |= part
-    assert told(content) == [f"differential_privacy.{sentence}" for sentence in sentences]
+    assert told(content) == [f"differential_privacy.{sentence}" for sentence in expected]
 
 
 def test_names_of_columns_are_no_kinds_of_value() -> None:
@@ -67,3 +67,16 @@ def test_names_of_columns_are_no_kinds_of_value() -> None:
     names = ["int", "date", "Source", "Age"]
     found = told(harness.policy() | {"columns": {name: {"role": "quasi"} for name in names}})
     assert found == [f"columns.{name}.role: must be {ROLES}" for name in names]
+
+
+def test_models_of_libraries_are_no_parts_of_a_spec() -> None:
+    class Source(BaseModel):
+        uri: str
+
+    class User(BaseModel):
+        name: str
+
+    assert told(harness.policy() | {"source": "people.csv"}) == ["source: must be a group of keys, as in {path: ...}"]
+    with pytest.raises(ValidationError) as refused:
+        TypeAdapter(dict[str, User]).validate_python({"User": 1, "Source": 2})
+    assert [sentence.partition(":")[0] for sentence in sentences(refused.value)] == ["User", "Source"]

@@ -103,6 +103,11 @@ def _models(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
         yield from _models(part)
 
 
+def _own_models() -> Iterator[type[BaseModel]]:
+    """The parts of a spec; libraries have models too, and some have the same names."""
+    return (model for model in _models(BaseModel) if model.__module__.startswith("anon_pipeline."))
+
+
 @dataclass(frozen=True)
 class _Problem:
     """What is wrong at a place.
@@ -151,9 +156,9 @@ def _problem(place: tuple[str, ...], kind: str, message: str, title: str) -> _Pr
 
 def _first_key(name: str) -> str:
     """The first key that a part of a spec needs, or else that it may have; the part is known by its class."""
-    fields = next(model.model_fields for model in _models(BaseModel) if model.__name__ == name)
-    key = next((key for key, field in fields.items() if field.is_required()), next(iter(fields)))
-    return fields[key].alias or key
+    fields = next((model.model_fields for model in _own_models() if model.__name__ == name), {})
+    key = next((key for key, field in fields.items() if field.is_required()), next(iter(fields), "key"))
+    return fields[key].alias or key if fields else key
 
 
 def _of_one_kind(problems: list[_Problem]) -> list[_Problem]:
@@ -174,7 +179,7 @@ def _of_one_kind(problems: list[_Problem]) -> list[_Problem]:
     if several is None:
         return problems
     depth, kept = len(several), list[_Problem]()
-    inside = [problem for problem in problems if problem.place[:depth] == several]
+    inside = [problem for problem in problems if problem.place[:depth] == several and len(problem.place) > depth]
     deeper = [problem for problem in inside if len(problem.place) > depth + 1 or not problem.must]
     if deeper:
         misfits = Counter({problem.place[depth]: 0 for problem in deeper})
@@ -208,4 +213,4 @@ def _kinds_at(problems: list[_Problem], place: tuple[str, ...]) -> set[str]:
 
 
 def _is_kind(part: str) -> bool:
-    return KIND.fullmatch(part) is not None or any(part == model.__name__ for model in _models(BaseModel))
+    return KIND.fullmatch(part) is not None or any(part == model.__name__ for model in _own_models())

@@ -98,7 +98,7 @@ def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
 
 
 @pytest.mark.parametrize("people", [fineness.FEWEST, 400, 2_500])
-def test_no_one_persons_two_values_decide_the_step_of_a_tie(people: int) -> None:
+def test_one_persons_two_values_hardly_decide_the_step_of_an_association(people: int) -> None:
     """Whoever knew of all but one person who has both values saw by the step whether this one has them, too."""
 
     def told(counting: int) -> Counter[float | None]:
