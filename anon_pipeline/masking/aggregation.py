@@ -15,6 +15,7 @@ from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.masking.base import ANY, NUMERIC, Applied, Columns, Context, Fact, Guarantee, TableTechnique
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.rounded_means import rounded, unit_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Strict
 
 #: The column of counts, and the prefix of the name of a column of means.
@@ -37,9 +38,9 @@ class Aggregate(TableTechnique):
     subtracting (secondary suppression, section 4.3). Readers also know how many people share values of the columns
     `known`. So a small group is hidden by the same rule among people with the same known values, or all of these are
     left out; and no mean is of a quasi-identifier, unless `known` is stated. A mean is shown only of at least
-    `threshold` known values of which the n largest (in size) do not make up more than the stated share. No totals of
-    the averaged columns are shown, so that no hidden mean can be had as a difference; a second table of the same people
-    with other groups would change that.
+    `threshold` known values of which the n largest (in size) do not make up more than the stated share, and in steps
+    that do not tell of how many values it is (`rounded_means`). No totals of the averaged columns are shown, so that no
+    hidden mean can be had as a difference; a second table of the same people with other groups would change that.
     """
 
     technique: Literal["aggregate"] = "aggregate"
@@ -101,8 +102,9 @@ class Aggregate(TableTechnique):
         written[PEOPLE] = pa.array(counts[kept])
         hidden = 0
         for name in self.means:
-            means, unsafe = self._means(to_floats(columns[name]), groups, len(counts))
-            written[MEAN + name] = pa.array(means[kept], mask=unsafe[kept])
+            values = to_floats(columns[name])
+            means, unsafe = self._means(values, groups, len(counts))
+            written[MEAN + name] = pa.array(rounded(means, counts, unit_of(values))[kept], mask=unsafe[kept])
             hidden += int(unsafe[kept].sum())
         order = pa.table(written).sort_by([(name, "ascending") for name in self.columns])
         sorted_groups = {name: order.column(name).combine_chunks() for name in order.column_names}

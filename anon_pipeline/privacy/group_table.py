@@ -5,22 +5,29 @@ Nothing here calls the technique that makes such a table; only the technique's p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.groups import GroupColumns
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
+from anon_pipeline.masking.numbers import to_floats
+from anon_pipeline.masking.rounded_means import parts_of_unit, unit_of
 from anon_pipeline.privacy.judge import Finding
 from anon_pipeline.privacy.verdict import Verdict
 from anon_pipeline.spec import ReleaseSpec
 
 #: By how much sums of floats may differ if added in another order, as a share of their size.
 ROUNDING = 1e-9
+#: By how much of a step a mean may differ from that of the people.
+HALF = 0.5 * (1 + ROUNDING)
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +61,8 @@ class GroupsAndPeople:
     miscounted : groups whose count is not the number of their people, groups without people included
     left_out_groups, left_out_people : groups that are not in the table, and their people
     means_hidden : means that are not published of groups that are in the table
-    wrong_means : means that are not those of the people
+    wrong_means : means that are not those of the people, but for half a step in which they are shown
+    exact_means : means that are shown in finer steps, so that their digits may tell of how many values they are
     means_of_few : means of fewer known values than the threshold
     dominated_means : means of which the n largest contributions make up more than the stated share
     exposed : groups below the threshold that are left out, though readers can compute how many people they count
@@ -67,6 +75,7 @@ class GroupsAndPeople:
     wrong_means: int
     means_of_few: int
     dominated_means: int
+    exact_means: int = 0
     exposed: int = 0
 
     def stays_hidden(self, threshold: int) -> bool:
@@ -105,27 +114,41 @@ def read_groups(frame: pd.DataFrame) -> WrittenGroups:
     return WrittenGroups(counts, int((groups["times"] > 1).sum()), int((~whole).sum()))
 
 
-def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> GroupsAndPeople:
+def units_of(engine: Engine, people: Path, step: Aggregate) -> dict[str, Fraction]:
+    """The unit of each column that is averaged, which says in what steps its means are shown."""
+    if not step.means:
+        return {}
+    columns = engine.everybody(people).select(step.means)
+    return {name: unit_of(to_floats(columns.column(name).combine_chunks())) for name in step.means}
+
+
+def compare_groups(
+    frame: pd.DataFrame, step: Aggregate, threshold: int, units: Mapping[str, Fraction]
+) -> GroupsAndPeople:
     """Compare the table with the people, whose counts and means are computed once more.
 
     Parameters
     ----------
     frame : as `Engine.groups` gives it with people
+    units : as `units_of` gives them
     """
     in_table = (frame["times"] > 0).to_numpy()
     groups, left_out = frame[in_table], frame[~in_table]
-    hidden = wrong = few = dominated = 0
-    for place in range(len(step.means)):
+    hidden = wrong = few = dominated = exact = 0
+    parts = parts_of_unit(groups["counted"].fillna(1).to_numpy(dtype=np.int64))
+    for place, name in enumerate(step.means):
         mean, known, total, size, largest = (
             groups[f"{measure}{place}"].to_numpy(dtype=np.float64)
             for measure in ("mean", "known", "sum", "size", "largest")
         )
         is_published = ~np.isnan(mean)
         # Written so that numbers that cannot be compared (infinite, or of nobody) count as wrong.
-        right = np.abs(mean * known - total) <= ROUNDING * size
+        width = float(units[name]) / parts
+        right = np.abs(mean * known - total) <= ROUNDING * size + known * width * HALF
         in_limits = largest <= step.dominance.share * size * (1 + ROUNDING)
         hidden += int((~is_published).sum())
         wrong += int((is_published & ~right).sum())
+        exact += int((is_published & ~_in_steps(mean, width)).sum())
         few += int((is_published & ~(known >= threshold)).sum())
         dominated += int((is_published & ~in_limits).sum())
     return GroupsAndPeople(
@@ -136,8 +159,17 @@ def compare_groups(frame: pd.DataFrame, step: Aggregate, threshold: int) -> Grou
         wrong_means=wrong,
         means_of_few=few,
         dominated_means=dominated,
+        exact_means=exact,
         exposed=_exposed(groups, left_out, threshold),
     )
+
+
+def _in_steps(means: FloatArray, width: FloatArray) -> npt.NDArray[np.bool_]:
+    """Which means are whole multiples of the width of their step, shape (J,); all, where there is no step."""
+    steps = np.nan_to_num(means / np.where(width > 0, width, 1), posinf=0.5, neginf=0.5)
+    in_steps: npt.NDArray[np.bool_] = np.abs(steps - np.rint(steps)) <= ROUNDING * np.maximum(np.abs(steps), 1)
+    in_steps[width == 0] = True
+    return in_steps
 
 
 def _exposed(groups: pd.DataFrame, left_out: pd.DataFrame, threshold: int) -> int:

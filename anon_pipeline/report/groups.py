@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from anon_pipeline.masking.aggregation import MEAN
+from anon_pipeline.masking.rounded_means import parts_of_unit
 from anon_pipeline.report import masking as masking_report
 from anon_pipeline.report import origin as origin_report
 from anon_pipeline.report import verdict as verdict_report
@@ -116,11 +119,23 @@ def _column_summaries(content: Mapping[str, Any]) -> list[ColumnSummary]:
         if name in (groups.get("columns") or []):
             what = "People are grouped by it."
         elif name in (groups.get("means") or []):
-            what = f"Shown as the mean of each group, {MEAN}{name}."
+            what = f"Shown as the mean of each group, {MEAN}{name}{_rounding(groups, name)}."
         if name in masked and what != "Left out.":
             what = f"Masked: {', '.join(masked[name])}. {what}"
         summaries.append(ColumnSummary(name, plain_name(role), what, words(part(column).get("why")), "", False))
     return summaries
+
+
+def _rounding(groups: Mapping[str, Any], name: str) -> str:
+    """How exactly the means of a column are shown, for groups of the size of the smallest."""
+    unit, smallest = part(groups, "units").get(name), groups.get("smallest")
+    if not unit or not known(smallest):
+        return ""
+    step = unit / int(parts_of_unit(np.array([smallest]))[0])
+    return (
+        f", in steps of {step:g} for the smallest groups and finer ones for larger groups, so that its digits do not "
+        "tell how many people have a value"
+    )
 
 
 def _masking(content: Mapping[str, Any]) -> MaskingWords | None:

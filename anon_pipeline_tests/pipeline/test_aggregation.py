@@ -132,6 +132,7 @@ def test_the_commands_know_what_it_is(released: Place, tmp_path: Path) -> None:
     assert "Every group counts at least 12 people**: holds" in report.stdout
     assert " class" not in report.stdout
     page = (released.release / "report.html").read_text()
+    assert "in steps of 0.002 for the smallest groups" in page  # salaries are written to the cent
     assert "no model is trained" in page and " class " not in page.partition("</style>")[2].replace("class=", "")
     assert asked(released, "releases", "verify").exit_code == 0
     judged = asked(released, "verify", file, "--spec", released.dataset, "--json")
@@ -193,12 +194,19 @@ def test_a_group_below_the_threshold_is_refused_and_nothing_is_published(release
 
 def dominated(table: pd.DataFrame, source: pd.DataFrame) -> pd.DataFrame:
     mine = (source["city"] == "Bergen") & (source["age"] == 40)
-    return table.assign(mean_salary=table["mean_salary"].fillna(source.loc[mine, "salary"].mean()))
+    return table.assign(mean_salary=table["mean_salary"].fillna(round(source.loc[mine, "salary"].mean(), 2)))
 
 
 def twice_and_not_whole(table: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
     """A group that stands in two rows, and another one whose count is no whole number."""
     return pd.concat([table[:1], table.assign(people=table["people"] + 0.5 * (np.arange(len(table)) == 1))])
+
+
+def exact_means(table: pd.DataFrame, source: pd.DataFrame) -> pd.DataFrame:
+    """Means with all their digits, which tell of how many salaries they are."""
+    exact = source.groupby(["city", "age"])["salary"].mean()
+    means = [exact[city, age] for city, age in zip(table["city"], table["age"], strict=True)]
+    return table.assign(mean_salary=np.where(table["mean_salary"].isna(), np.nan, means))
 
 
 @pytest.mark.parametrize(
@@ -209,13 +217,14 @@ def twice_and_not_whole(table: pd.DataFrame, _: pd.DataFrame) -> pd.DataFrame:
         (lambda table, _: table.drop(columns="people"), set(GROUP_CHECKS)),
         (dominated, {"shows_no_dominated_mean"}),
         (lambda table, _: table.assign(mean_salary=table["mean_salary"] + 1), {"shows_true_means"}),
+        (exact_means, {"shows_rounded_means"}),
         (lambda table, _: pd.concat([table, table[:1]]), {"has_every_group_once"}),
         (lambda table, _: table.assign(people=table["people"] + 1), {"counts_the_people", "accounts_for_everybody"}),
         (twice_and_not_whole, {"has_every_group_once", "k_anonymity", "accounts_for_everybody", "counts_the_people"}),
         (lambda table, _: table[:0], {"k_anonymity"}),
     ],
     ids=[
-        *("as it is", "a column more", "one less", "one salary", "wrong means", "twice", "wrong counts"),
+        *("as it is", "a column more", "one less", "one salary", "wrong means", "all digits", "twice", "wrong counts"),
         *("twice and not whole", "empty"),
     ],
 )

@@ -25,6 +25,7 @@ from anon_pipeline.privacy.group_table import (
     group_columns,
     judge_group_table,
     read_groups,
+    units_of,
 )
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
@@ -90,8 +91,9 @@ def judged(
     repeated = table_of(rows).append_column(REPEATED, pa.array([1 + number % 2 for number in range(len(rows))]))
     pq.write_table(repeated, folder / "people.parquet")
     pq.write_table(groups, folder / "groups.parquet")
-    found = DuckDBEngine(folder).groups(folder / "groups.parquet", group_columns(step), folder / "people.parquet")
-    return read_groups(found), compare_groups(found, step, step.threshold)
+    engine, people = DuckDBEngine(folder), folder / "people.parquet"
+    found = engine.groups(folder / "groups.parquet", group_columns(step), people)
+    return read_groups(found), compare_groups(found, step, step.threshold, units_of(engine, people, step))
 
 
 def everybody(rows: list[Row]) -> list[Row]:
@@ -182,6 +184,11 @@ def first(groups: pd.DataFrame, column: str, value: Any) -> pd.DataFrame:
     return groups
 
 
+def with_all_digits(groups: pd.DataFrame) -> pd.DataFrame:
+    """The mean of nine people as it is, a third of whom have one unit more."""
+    return groups.assign(mean_income=groups["mean_income"].where(groups["people"] != 9, 102 + 2 / 3))
+
+
 def without_a_group(groups: pd.DataFrame) -> pd.DataFrame:
     return groups.iloc[1:]
 
@@ -200,13 +207,26 @@ def with_a_group_twice(groups: pd.DataFrame) -> pd.DataFrame:
         (lambda groups: first(groups, "people", 5), {"miscounted": 1}),
         (lambda groups: first(groups, "people", 6.5), {"not_whole": 1, "miscounted": 1}),
         (lambda groups: first(groups, "people", None), {"not_whole": 1, "miscounted": 1}),
-        (lambda groups: first(groups, "mean_income", 102.6), {"wrong_means": 1}),
-        (lambda groups: first(groups, "mean_income", np.inf), {"wrong_means": 1}),
+        (lambda groups: first(groups, "mean_income", 102.6), {"wrong_means": 1, "exact_means": 1}),
+        (lambda groups: first(groups, "mean_income", 102.5), {"wrong_means": 1}),
+        (lambda groups: first(groups, "mean_income", np.inf), {"wrong_means": 1, "exact_means": 1}),
+        (with_all_digits, {"exact_means": 1}),
         (lambda groups: first(groups, "mean_income", None), {"means_hidden": 1}),
         (with_a_group_of_nobody, {"miscounted": 1, "wrong_means": 1, "means_of_few": 1, "dominated_means": 1}),
         (with_a_group_twice, {"repeated": 1}),
     ],
-    ids=["a count", "half a person", "no count", "a mean", "no number", "a hidden mean", "nobody", "twice"],
+    ids=[
+        "a count",
+        "half a person",
+        "no count",
+        "a mean",
+        "a whole step",
+        "no number",
+        "all digits",
+        "a hidden mean",
+        "nobody",
+        "twice",
+    ],
 )
 def test_whatever_is_spoilt_is_found(
     folder: Path, spoil: Callable[[pd.DataFrame], pd.DataFrame], found: dict[str, int]
@@ -214,7 +234,12 @@ def test_whatever_is_spoilt_is_found(
     groups = spoil(aggregated(everybody(HOUSEHOLDS)).to_pandas())
     shown, beside = judged(folder, pa.Table.from_pandas(groups, preserve_index=False), HOUSEHOLDS)
     sums = {name: getattr(beside, name) for name in ("miscounted", "wrong_means", "means_of_few", "dominated_means")}
-    sums |= {"repeated": shown.repeated, "not_whole": shown.not_whole, "means_hidden": beside.means_hidden}
+    sums |= {
+        "exact_means": beside.exact_means,
+        "repeated": shown.repeated,
+        "not_whole": shown.not_whole,
+        "means_hidden": beside.means_hidden,
+    }
     assert {name: number for name, number in sums.items() if number} == found
 
 

@@ -9,7 +9,7 @@ from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
-from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
+from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of, units_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
 
@@ -21,12 +21,13 @@ GROUP_CHECKS = {
     "counts_the_people": "The count of every group is the number of its masked people.",
     "accounts_for_everybody": "People in groups that are shown, and in those that are left out, are all people.",
     "hides_groups_in_company": "What is left after subtracting is several groups with enough people together.",
-    "shows_true_means": "Every mean is that of the group's masked people.",
+    "shows_true_means": "Every mean is that of the group's masked people, but for rounding.",
+    "shows_rounded_means": "Every mean is rounded, so that its digits do not tell how many have a value.",
     "shows_means_of_enough": "Every mean is one of as many known values as the threshold demands.",
     "shows_no_dominated_mean": "No few people make up most of a mean.",
 }
 #: The checks among them that have nothing to check without means.
-OF_MEANS = ("shows_true_means", "shows_means_of_enough", "shows_no_dominated_mean")
+OF_MEANS = ("shows_true_means", "shows_rounded_means", "shows_means_of_enough", "shows_no_dominated_mean")
 #: The remedy where the code itself is at fault.
 FAULT = "nothing was published; run aggregated_table again, and if it fails again report a fault of this package"
 
@@ -48,8 +49,10 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
     idle = {} if step.means else dict.fromkeys(OF_MEANS, "the table shows no mean")
     sizes, totals = pd.DataFrame(), pd.DataFrame()  # an empty table counts as a check that crashed
     if set(columns) == set(spec.released):
-        groups = engine.groups(data, group_columns(step), masked.folder / DATA)
-        written, beside = read_groups(groups), compare_groups(groups, step, threshold)
+        people = masked.folder / DATA
+        groups = engine.groups(data, group_columns(step), people)
+        written = read_groups(groups)
+        beside = compare_groups(groups, step, threshold, units_of(engine, people, step))
         sizes = pd.DataFrame({"people": written.counts})
         everybody = int(written.counts.sum()) + beside.left_out_people
         idle |= {} if beside.left_out_people else {"hides_groups_in_company": "no group is left out"}
@@ -60,6 +63,7 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
                 "accounts_for_everybody": [abs(int(masked.facts["rows"]) - everybody)],
                 "hides_groups_in_company": [int(not beside.stays_hidden(threshold))],
                 "shows_true_means": [beside.wrong_means],
+                "shows_rounded_means": [beside.exact_means],
                 "shows_means_of_enough": [beside.means_of_few],
                 "shows_no_dominated_mean": [beside.dominated_means],
             }
@@ -72,7 +76,8 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
         "out",
         "hides_groups_in_company": f"if groups are left out, at least two are, with at least {threshold} people "
         "together, also of those who share what readers know",
-        "shows_true_means": "no mean differs from that of the masked people",
+        "shows_true_means": "no mean differs from that of the masked people by more than half a step of rounding",
+        "shows_rounded_means": "no mean is shown in finer steps, whose digits could tell how many have a value",
         "shows_means_of_enough": f"no mean is of fewer than {threshold} known values",
         "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}",
     }

@@ -16,7 +16,7 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import RELEASE, Run, StepDef, StepResult
 from anon_pipeline.pipeline.steps.release import publication
 from anon_pipeline.plain_json import finite
-from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of
+from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of, units_of
 from anon_pipeline.release.facts import GroupEvidence, facts_of_groups
 from anon_pipeline.release.publish import DATA, publish
 from anon_pipeline.report.groups import NOTE
@@ -79,11 +79,13 @@ def _groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> dict[str, 
     step, threshold = aggregate_of(run.spec), threshold_of(run.spec)
     table, people = aggregated_table.folder / DATA, masked_data.folder / DATA
     groups = run.engine.groups(table, group_columns(step), people)
-    written, beside = read_groups(groups), compare_groups(groups, step, threshold)
+    units = units_of(run.engine, people, step)
+    written, beside = read_groups(groups), compare_groups(groups, step, threshold, units)
     return {
         "note": NOTE,
         "columns": list(step.columns),
         "means": list(step.means),
+        "units": {name: float(unit) for name, unit in units.items()},
         "threshold": threshold,
         "dominance": step.dominance.model_dump(),
         "groups": len(written.counts),
