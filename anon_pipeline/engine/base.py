@@ -124,6 +124,7 @@ class Survey:
     missing : texts in it that stand for "not known"; they count as missing
     sample : all rows, or of a large table the rows that a hash of their position chooses
     empty : rows of a text file that are entirely empty, and are not among `rows`
+    codes_with_na : columns of codes of two letters in which NA stands, which is a code and a text for "not known"
     """
 
     rows: int
@@ -131,6 +132,7 @@ class Survey:
     missing: tuple[str, ...]
     sample: pa.Table
     empty: int
+    codes_with_na: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,10 @@ SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
 COUNTED_AT_ONCE = 20
 #: Texts that people write where they know nothing.
 MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
+#: One of them that is also a code of two letters: Namibia's.
+ALSO_A_CODE = "NA"
+#: A column has codes of two letters if so many others stand in it, in such a share of its known values.
+OTHER_CODES, SHARE_OF_CODES = 3, 0.9
 
 
 def _sentence(error: duckdb.Error) -> str:
@@ -125,8 +129,11 @@ class DuckDBEngine(SqlEngine):
                     f'SELECT * EXCLUDE ("#position") FROM ({numbered}) WHERE hash("#position") % {every} = 0',
                 )
                 texts = [name for name, kind in storage.items() if kind == "VARCHAR"]
-                markers = [marker for marker in MISSING_MARKERS if _occurs(session, marker, texts)]
-                missing = tuple(dict.fromkeys([*source.missing, *markers]))
+                marked = {marker: _columns_with(session, marker, texts) for marker in MISSING_MARKERS}
+                among_codes = [name for name in marked[ALSO_A_CODE] if _has_codes_of_two_letters(session, name)]
+                if among_codes == marked[ALSO_A_CODE]:
+                    marked[ALSO_A_CODE] = []
+                missing = tuple(dict.fromkeys([*source.missing, *(marker for marker, names in marked.items() if names)]))
                 values = {name: _value(session, name, kind, missing) for name, kind in storage.items()}
                 counted = _counted(session, list(values.values()), None if every == 1 else opened.relation)
             columns_found = [
@@ -136,7 +143,8 @@ class DuckDBEngine(SqlEngine):
             select = ", ".join(f"{value} AS {quoted(name)}" for name, value in values.items())
             sample = session.arrow(f"SELECT {select} FROM chosen")
             empty = sources.empty_rows(session.connection, source, path, self._scratch)
-            return Survey(rows, tuple(columns_found), missing, sample, empty)
+            doubtful = tuple(among_codes) if ALSO_A_CODE in missing else ()
+            return Survey(rows, tuple(columns_found), missing, sample, empty, doubtful)
 
 
 def _counted(session: Session, values: Sequence[str], whole: str | None) -> tuple[list[int], list[int]]:
@@ -163,9 +171,26 @@ def _value(session: Session, name: str, storage: str, missing: Sequence[str]) ->
     return f"CASE WHEN {column}::VARCHAR NOT IN ({markers}) THEN {column}::VARCHAR END"
 
 
-def _occurs(session: Session, marker: str, texts: Sequence[str]) -> bool:
-    anywhere = " OR ".join(f"{quoted(name)} = {literal(marker)}" for name in texts)
-    return bool(texts) and bool(session.rows(f"SELECT 1 FROM chosen WHERE {anywhere} LIMIT 1"))
+def _columns_with(session: Session, marker: str, texts: Sequence[str]) -> list[str]:
+    """The columns of texts in which a marker stands."""
+    if not texts:
+        return []
+    stands = ", ".join(f"coalesce(bool_or({quoted(name)} = {literal(marker)}), false)" for name in texts)
+    return [
+        name for name, there in zip(texts, _only_row(session, f"SELECT {stands} FROM chosen"), strict=True) if there
+    ]
+
+
+def _has_codes_of_two_letters(session: Session, name: str) -> bool:
+    """Whether nearly all values of a column but NA are two capital letters, as those of countries are."""
+    column, marks = quoted(name), ", ".join(literal(marker) for marker in ("", *MISSING_MARKERS))
+    codes, distinct, known = _only_row(
+        session,
+        f"SELECT count(*) FILTER (WHERE is_code), count(DISTINCT value) FILTER (WHERE is_code), count(*) FROM (SELECT "
+        f"{column} AS value, regexp_full_match({column}, '[A-Z]{{2}}') AS is_code FROM chosen "
+        f"WHERE {column} NOT IN ({marks}))",
+    )
+    return bool(distinct >= OTHER_CODES and codes >= SHARE_OF_CODES * known)
 
 
 def _readings(session: Session, value: str) -> tuple[int, int, int, int]:

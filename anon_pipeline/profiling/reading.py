@@ -105,6 +105,8 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         survey = engine.survey(source, table, columns.of_dates())
     if survey.empty:
         columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
+    if survey.codes_with_na and "missing" not in asked:
+        asked["missing"] = _asked_of_na(survey)
     for name, doubts in _doubtful_numbers(survey).items():
         columns.asked_of.setdefault(name, {}).update(doubts)
     if source.database is not None:
@@ -113,6 +115,18 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         levels = _levels_of_file(table) if table.is_file() else {}
     units = units_of_durations(table) if table.is_file() and kind_of(table) == "parquet" else {}
     return survey, Reading(source, asked, columns.formats, columns.asked_of, tuple(columns.notes), levels, units)
+
+
+def _asked_of_na(survey: Survey) -> str:
+    """The question about a text that is a code in some columns and means "not known" in others."""
+    names = " and ".join(survey.codes_with_na)
+    others = [mark for mark in survey.missing if mark != "NA"]
+    found = f"[{', '.join(others)}]" if others else "[]"
+    return (
+        f"NA stands among codes of two letters in {names}, where it may be Namibia, and in other columns; write "
+        f"[{', '.join(survey.missing)}] if it means not known everywhere, else {found} here and [NA] under missing of "
+        "the columns in which it does"
+    )
 
 
 def _levels_of_file(table: Path) -> dict[str, tuple[str, ...]]:
