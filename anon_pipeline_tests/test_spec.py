@@ -299,11 +299,14 @@ def test_the_content_of_a_hierarchy_is_part_of_the_policy(tmp_path: Path) -> Non
     assert spec.policy_hash != before
 
 
-def test_levels_are_texts_whatever_yaml_takes_them_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("written", "levels"), [("[1, 2, ten]", ("1", "2", "ten")), ("[false, true]", ("false", "true"))]
+)
+def test_levels_are_texts_whatever_yaml_takes_them_for(tmp_path: Path, written: str, levels: tuple[str, ...]) -> None:
     spec = load(
-        tmp_path, changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, levels: [1, 2, ten]}")
+        tmp_path, changed("city: {role: quasi_identifier}", f"city: {{role: quasi_identifier, levels: {written}}}")
     )
-    assert spec.columns["city"].levels == ("1", "2", "ten")
+    assert spec.columns["city"].levels == levels
 
 
 def test_a_spec_that_is_not_utf_8_is_told_with_its_line(tmp_path: Path) -> None:

@@ -133,7 +133,9 @@ class DuckDBEngine(SqlEngine):
                 among_codes = [name for name in marked[ALSO_A_CODE] if _has_codes_of_two_letters(session, name)]
                 if among_codes == marked[ALSO_A_CODE]:
                     marked[ALSO_A_CODE] = []
-                missing = tuple(dict.fromkeys([*source.missing, *(marker for marker, names in marked.items() if names)]))
+                missing = tuple(
+                    dict.fromkeys([*source.missing, *(marker for marker, names in marked.items() if names)])
+                )
                 values = {name: _value(session, name, kind, missing) for name, kind in storage.items()}
                 counted = _counted(session, list(values.values()), None if every == 1 else opened.relation)
             columns_found = [

@@ -178,8 +178,9 @@ DATE_FORMAT = re.compile(r"(%-?[YymdjbBHIMSfp]|[^%])+")
 
 
 def _texts(values: Sequence[Any]) -> list[Any]:
-    """A list as texts, also where YAML read numbers."""
-    return [str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value for value in values]
+    """A list as texts, also where YAML read numbers or truth values, which the engines write as true and false."""
+    texts = [str(value) if isinstance(value, int | float) else value for value in values]
+    return [text.lower() if isinstance(value, bool) else text for text, value in zip(texts, values, strict=True)]
 
 
 class Column(Strict):
