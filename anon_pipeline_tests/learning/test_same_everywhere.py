@@ -15,6 +15,7 @@ from anon_pipeline.learning import linear
 from anon_pipeline.learning.models import Task, build_model
 from anon_pipeline_tests.learning import dispatch
 from anon_pipeline_tests.learning.models import TYPES, people
+from anon_pipeline_tests.processors import plain
 
 
 def settings() -> list[tuple[str, dict[str, str], tuple[str, ...]]]:
@@ -25,17 +26,12 @@ def settings() -> list[tuple[str, dict[str, str], tuple[str, ...]]]:
     """
     information = Path("/proc/cpuinfo")
     has = set(information.read_text().split()) if information.exists() else set()
-    simd = np.show_config(mode="dicts")["SIMD Extensions"]["found"]  # type: ignore[index]
-    plain = {
-        "NPY_DISABLE_CPU_FEATURES": " ".join(simd),
-        "GLIBC_TUNABLES": "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX512F,-AVX2_Usable,-FMA_Usable",
-    }
     four = {"OMP_NUM_THREADS": "4", "OPENBLAS_NUM_THREADS": "4"}
     return [
         ("forwards", {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}, dispatch.MODELS),
-        ("backwards", {"OPENBLAS_CORETYPE": "Prescott", **four, **plain}, dispatch.MODELS),
+        ("backwards", {"OPENBLAS_CORETYPE": "Prescott", **four, **plain()}, dispatch.MODELS),
         ("backwards", {"OPENBLAS_CORETYPE": "Haswell" if "avx2" in has else "Nehalem"}, dispatch.MODELS),
-        ("forwards", {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "4", **plain}, dispatch.QUICK),
+        ("forwards", {"OPENBLAS_CORETYPE": "Nehalem", "OPENBLAS_NUM_THREADS": "4", **plain()}, dispatch.QUICK),
     ]
 
 
