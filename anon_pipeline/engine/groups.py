@@ -43,8 +43,9 @@ def written_groups(table: GroupColumns, relation: str, numbers: Mapping[str, str
     return f"SELECT {', '.join(select)} FROM {relation}"
 
 
-#: Figures of a group's known values: their number, their sum, the sum of their sizes, and that of the largest sizes.
-MEASURES = ("known", "sum", "size", "largest")
+#: Figures of a group's known values: their number, their sum, the sum of their sizes, that of the `largest` largest
+#: sizes, the largest size, and the sum of the two largest.
+MEASURES = ("known", "sum", "size", "largest", "first", "two")
 
 
 def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
@@ -69,13 +70,16 @@ def counted_groups(table: GroupColumns, relation: str, people: str) -> str:
     measured = [*keys, "CAST(NULL AS DOUBLE) AS people", "CAST(0 AS BIGINT) AS times"]
     measured.append("CAST(sum(people) AS BIGINT) AS counted")
     for place in range(len(values)):
-        among = f"greatest(least(people, {table.largest} - larger{place}), 0)"
+        among = {
+            name: f"coalesce(sum(abs(value{place}) * greatest(least(people, {number} - larger{place}), 0)), 0)"
+            for name, number in (("largest", table.largest), ("first", 1), ("two", 2))
+        }
         measured += [
             f"CAST(NULL AS DOUBLE) AS mean{place}",
             f"CAST(coalesce(sum(people) FILTER (WHERE value{place} IS NOT NULL), 0) AS DOUBLE) AS known{place}",
             f"coalesce(sum(value{place} * people), 0) AS sum{place}",
             f"coalesce(sum(abs(value{place}) * people), 0) AS size{place}",
-            f"coalesce(sum(abs(value{place}) * {among}), 0) AS largest{place}",
+            *(f"{sizes} AS {name}{place}" for name, sizes in among.items()),
         ]
     return f"SELECT {', '.join(measured)} FROM {person} GROUP BY {', '.join(keys)}"
 

@@ -23,30 +23,36 @@ PEOPLE, MEAN = "people", "mean_"
 
 
 class Dominance(Strict):
-    """A mean is hidden where the n largest contributions make up more than a share of the total."""
+    """A mean is hidden where few contributions make up most of the total, or one can be worked out by another.
+
+    The first is the (n, k) rule: the n largest make up more than `share`. The second is the p% rule: who has the second
+    largest subtracts it from the total, and is left with the largest and with what all others have together; it is
+    hidden where the others have less than `p_percent` of the largest (Hundepool et al. 2012, section 4.2).
+    """
 
     n: int = Field(default=1, ge=1, le=100)
     share: float = Field(default=0.85, gt=0, lt=1)
+    p_percent: float = Field(default=20, ge=0, lt=100)
 
 
 class Aggregate(TableTechnique):
     """The table becomes one of groups: how many people each has, and the means of some columns.
 
-    Threshold and (n, k)-dominance rules (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2).
+    Threshold, dominance and p% rules (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2).
     A group of fewer people than the threshold is left out, and the next smallest with it until at least two groups
     with at least `threshold` people together are: they are what whoever knows the number of all people has left after
     subtracting (secondary suppression, section 4.3). Readers also know how many people share values of the columns
     `known`. So a small group is hidden by the same rule among people with the same known values, or all of these are
     left out; and no mean is of a quasi-identifier, unless `known` is stated. A mean is shown only of at least
-    `threshold` known values of which the n largest (in size) do not make up more than the stated share, and in steps
-    that do not tell of how many values it is (`rounded_means`). No totals of the averaged columns are shown, so that no
+    `threshold` known values that keep the rules of `Dominance`, and in steps that do not tell of how many values it is
+    (`rounded_means`). No totals of the averaged columns are shown, so that no
     hidden mean can be had as a difference; a second table of the same people with other groups would change that.
     """
 
     technique: Literal["aggregate"] = "aggregate"
     means: tuple[str, ...] = Field(default=(), description="the columns whose means are shown")
     threshold: int = Field(default=10, ge=2, le=2**31, description="groups of fewer people are left out")
-    dominance: Dominance = Field(default=Dominance(), description="when a mean is hidden: n, and their share")
+    dominance: Dominance = Field(default=Dominance(), description="when a mean is hidden: (n, k) and p% rules")
     known: tuple[str, ...] | None = Field(
         default=None, description="columns whose values readers know of everybody; the quasi-identifiers where absent"
     )
@@ -161,11 +167,16 @@ class Aggregate(TableTechnique):
         sizes = np.bincount(groups, minlength=n)
         order = np.lexsort((-np.abs(values), groups))
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        largest = order[rank < self.dominance.n]
+        sizes_of = {
+            number: np.bincount(groups[top], np.abs(values[top]), minlength=n)
+            for number in {1, 2, self.dominance.n}
+            for top in [order[rank < number]]
+        }
         total = np.bincount(groups, np.abs(values), minlength=n)
-        dominant = np.bincount(groups[largest], np.abs(values[largest]), minlength=n)
+        dominated = sizes_of[self.dominance.n] > self.dominance.share * total
+        dominated |= total - sizes_of[2] < self.dominance.p_percent / 100 * sizes_of[1]
         means: FloatArray = np.bincount(groups, values, minlength=n) / np.maximum(sizes, 1)
-        return means, (sizes < self.threshold) | (dominant > self.dominance.share * total)
+        return means, (sizes < self.threshold) | dominated
 
 
 def aggregate_of(spec: ReleaseSpec) -> Aggregate:

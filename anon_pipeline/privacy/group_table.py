@@ -16,7 +16,7 @@ import pandas as pd
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.engine.groups import GroupColumns
+from anon_pipeline.engine.groups import MEASURES, GroupColumns
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.rounded_means import parts_of_unit, unit_of
@@ -64,7 +64,8 @@ class GroupsAndPeople:
     wrong_means : means that are not those of the people, but for half a step in which they are shown
     exact_means : means that are shown in finer steps, so that their digits may tell of how many values they are
     means_of_few : means of fewer known values than the threshold
-    dominated_means : means of which the n largest contributions make up more than the stated share
+    dominated_means : means that break a rule of `Dominance`: few contributions make up most of them, or the second
+        largest settles the largest
     exposed : groups below the threshold that are left out, though readers can compute how many people they count
     """
 
@@ -137,15 +138,15 @@ def compare_groups(
     hidden = wrong = few = dominated = exact = 0
     parts = parts_of_unit(groups["counted"].fillna(1).to_numpy(dtype=np.int64))
     for place, name in enumerate(step.means):
-        mean, known, total, size, largest = (
-            groups[f"{measure}{place}"].to_numpy(dtype=np.float64)
-            for measure in ("mean", "known", "sum", "size", "largest")
+        mean, known, total, size, largest, first, two = (
+            groups[f"{measure}{place}"].to_numpy(dtype=np.float64) for measure in ("mean", *MEASURES)
         )
         is_published = ~np.isnan(mean)
         # Written so that numbers that cannot be compared (infinite, or of nobody) count as wrong.
         width = float(units[name]) / parts
         right = np.abs(mean * known - total) <= ROUNDING * size + known * width * HALF
         in_limits = largest <= step.dominance.share * size * (1 + ROUNDING)
+        in_limits &= (size - two) + ROUNDING * size >= step.dominance.p_percent / 100 * first
         hidden += int((~is_published).sum())
         wrong += int((is_published & ~right).sum())
         exact += int((is_published & ~_in_steps(mean, width)).sum())

@@ -168,3 +168,25 @@ def test_means_of_what_readers_do_not_know_or_by_what_they_know_may_be_shown() -
     assert spec_of(roles | {"income": "insensitive"}).aggregates
     assert spec_of(roles, known=["town"]).aggregates  # the spec states what readers know
     assert spec_of(roles, columns=["town"]).aggregates
+
+
+@pytest.mark.parametrize("p_percent", [20, 50, 0])
+def test_who_has_the_second_largest_value_of_a_group_does_not_learn_the_largest(p_percent: int) -> None:
+    """They subtract their own value from the total; all others together are what keeps the largest from them."""
+    random, learned, means = np.random.default_rng(3), 0, 0
+    for _ in range(20):
+        towns = np.repeat([f"town {number:02}" for number in range(20)], random.integers(12, 31, 20))
+        fortunes = np.round(random.lognormal(10, 2, len(towns)), 2)
+        rule = {"p_percent": p_percent}
+        made = step("aggregate", columns=["town"], means=["fortune"], threshold=10, dominance=rule)
+        table = pa.table({"town": towns, "fortune": fortunes})
+        groups, _ = apply_steps(
+            table, {"town": CATEGORICAL, "fortune": NUMERIC}, {}, [made], Resources("fortunes", KEY)
+        )
+        for town, people, mean in zip(*(groups.column(name).to_pylist() for name in groups.column_names), strict=True):
+            if mean is not None:
+                second, largest = np.sort(fortunes[towns == town])[-2:]
+                learned += (mean * people - second) / largest - 1 < max(p_percent, 20) / 100 - 1e-6
+                means += 1
+    assert means > 300
+    assert bool(learned) is (p_percent == 0)

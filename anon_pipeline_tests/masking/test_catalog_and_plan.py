@@ -74,7 +74,7 @@ SAID = [
     ("noise", "bounds", "[number, number]", "none"),
     ("noise", "deviation", "number > 0", "none"),
     ("pram", "matrix", "mapping of text to mapping of text to number", "none"),
-    ("aggregate", "dominance", "{n, share}", "{'n': 1, 'share': 0.85}"),
+    ("aggregate", "dominance", "{n, share, p_percent}", "{'n': 1, 'share': 0.85, 'p_percent': 20}"),
     ("aggregate", "threshold", "whole number >= 2 and <= 2e9", "10"),
     ("synthesize", "given", "list of text", "none"),
     ("grid_cell", "metres", "number >= 1 and <= 1e6", "required"),

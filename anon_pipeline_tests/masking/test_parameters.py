@@ -25,7 +25,7 @@ LIMITS: dict[str, dict[str, str]] = {
         "columns": "items >= 1",
         "means": "else []",
         "threshold": ">= 2, <= 2147483648, else 10",
-        "dominance": "n >= 1, <= 100, else 1; share > 0, < 1, else 0.85",
+        "dominance": "n >= 1, <= 100, else 1; share > 0, < 1, else 0.85; p_percent >= 0, < 100, else 20",
     },
     "bin": {"start": "else 0", "edges": "items >= 1", "show": "else interval"},
     "correlated_noise": {"columns": "items >= 1", "share": "> 0, <= 100.0"},

@@ -82,7 +82,12 @@ def test_groups_show_counts_and_means_by_the_rules() -> None:
     assert found == {"Ulm": (20, 100.0), "Bonn": (12, None), "Köln": (11, None)}
     assert report.facts == {"groups": 3, "groups_left_out": 2, "people_left_out": 15, "means_hidden": 2}
     looser, _ = done(
-        table, "aggregate", columns=["town"], means=["income"], threshold=5, dominance={"n": 1, "share": 0.999}
+        table,
+        "aggregate",
+        columns=["town"],
+        means=["income"],
+        threshold=5,
+        dominance={"n": 1, "share": 0.999, "p_percent": 0},
     )
     found = {row["town"]: (row["people"], row["mean_income"]) for row in looser.to_pylist()}
     # 1011 / 12 in steps of a fifth: twelve people, whose incomes are whole numbers.

@@ -24,7 +24,7 @@ GROUP_CHECKS = {
     "shows_true_means": "Every mean is that of the group's masked people, but for rounding.",
     "shows_rounded_means": "Every mean is rounded, so that its digits do not tell how many have a value.",
     "shows_means_of_enough": "Every mean is one of as many known values as the threshold demands.",
-    "shows_no_dominated_mean": "No few people make up most of a mean.",
+    "shows_no_dominated_mean": "No few people make up most of a mean, and nobody in it can work out the largest value.",
 }
 #: The checks among them that have nothing to check without means.
 OF_MEANS = ("shows_true_means", "shows_rounded_means", "shows_means_of_enough", "shows_no_dominated_mean")
@@ -79,7 +79,8 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
         "shows_true_means": "no mean differs from that of the masked people by more than half a step of rounding",
         "shows_rounded_means": "no mean is shown in finer steps, whose digits could tell how many have a value",
         "shows_means_of_enough": f"no mean is of fewer than {threshold} known values",
-        "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}",
+        "shows_no_dominated_mean": f"no mean is shown of which the {largest} up more than {step.dominance.share:.0%}, "
+        f"or whose second largest value tells the largest to within {step.dominance.p_percent:g} %",
     }
     return [
         Question(
