@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,12 +71,24 @@ class Question:
     ----------
     key : 64 hexadecimal digits of subject, source version and all parameters; see `question_key`
     what : a sentence or a query, for people who read the ledger; it holds nobody's values
+    former : the keys under which former versions of the program kept the answer of the same question
     """
 
     dataset: str
     key: str
     what: str
     cost: Cost
+    former: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, dataset: str, keys: Sequence[str], what: str, cost: Cost) -> Question:
+        """A question with its key, and those that follow it."""
+        return cls(dataset, keys[0], what, cost, tuple(keys[1:]))
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All keys under which its answer may be kept."""
+        return self.key, *self.former
 
 
 @dataclass(frozen=True)
@@ -111,6 +123,11 @@ class State:
         }
 
 
+def question_keys(key: Key, subject: str, dataset: str, versions: Sequence[str], parameters: Any) -> list[str]:
+    """The `question_key` for each of the versions that a source has, in their order."""
+    return [question_key(key, subject, dataset, version, parameters) for version in versions]
+
+
 def question_key(key: Key, subject: str, dataset: str, source_version: str, parameters: Any) -> str:
     """A keyed hash of all that an answer depends on: people, dataset, content of the source, parameters.
 
@@ -143,7 +160,7 @@ class Budget:
         Refused
             Where the budget does not suffice, or the ledger was altered.
         """
-        known = self.stored(question.key)
+        known = self.stored(*question.keys)
         if known is not None:
             return known, False
         reservation = self.reserve(question)
@@ -151,11 +168,11 @@ class Budget:
         self.store(reservation, content)
         return content, True
 
-    def stored(self, key: str) -> bytes | None:
-        """The stored answer of a question that was answered before."""
+    def stored(self, *keys: str) -> bytes | None:
+        """The stored answer of a question that was answered before, under any of its keys: the last one given."""
         with self._locked():
             for line in reversed(self._checked()):
-                if line.action == ANSWER and line.entries["key"] == key:
+                if line.action == ANSWER and line.entries["key"] in keys:
                     file = self._answer_file(line.entries["sha256"])
                     content = file.read_bytes() if file.is_file() else b""
                     if hashlib.sha256(content).hexdigest() != line.entries["sha256"]:

@@ -11,7 +11,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from anon_pipeline.differential_privacy import accounting, answering, reading
-from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, State, question_key
+from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, State, question_keys
 from anon_pipeline.differential_privacy.mechanisms import require_library
 from anon_pipeline.differential_privacy.plan import Plan
 from anon_pipeline.differential_privacy.reading import Counting, asked_of
@@ -103,7 +103,7 @@ class Prepared:
     @property
     def known(self) -> bool:
         """Whether the question was answered before, and so costs nothing."""
-        return self.budget.stored(self.question.key) is not None
+        return self.budget.stored(*self.question.keys) is not None
 
     def ask(self, engine: Counting) -> Answer:
         """See the function `ask`."""
@@ -140,9 +140,9 @@ def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
         "cost": [plan.cost.nano_rho, plan.cost.atto_delta],
         "policy": asked.model_dump(mode="json", include={"unit", "domains"}),
     }
-    version = reading.source_version(spec, key)
-    name = question_key(key, asked.budget.subject, spec.dataset, version, parameters)
-    question = Question(spec.dataset, name, " ".join(text.split()), plan.cost)
+    versions = reading.source_versions(spec, key)
+    keys = question_keys(key, asked.budget.subject, spec.dataset, versions, parameters)
+    question = Question.of(spec.dataset, keys, " ".join(text.split()), plan.cost)
     return Prepared(spec, text, plan, question, Budget(home, Allowance.of(asked)))
 
 

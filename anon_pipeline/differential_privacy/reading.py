@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 
@@ -69,31 +69,41 @@ def readable(spec: ReleaseSpec) -> ReleaseSpec:
     return spec.model_copy(update={"columns": columns})
 
 
-def source_version(spec: ReleaseSpec, key: Key) -> str:
-    """A hash of the content of the source under the dataset's private key: 64 hexadecimal digits.
+def source_versions(spec: ReleaseSpec, key: Key) -> tuple[str, ...]:
+    """Hashes of the content of the source under the dataset's private key, each of 64 hexadecimal digits.
 
-    It depends on the bytes of the files and on how they are read; the same people in another order are another version.
+    They depend on the bytes of the files and on how they are read; the same people in another order are another
+    version. New answers are kept under the first. Former versions of the program kept theirs under the others.
     """
+    content = _content(spec)
     # Keys that were added to specs later, and are not stated, are left out: kept answers would else be paid for again.
-    read_as = spec.source.model_dump(mode="json", exclude=spec.source.unstated)
+    # For some hours of its history the program did not leave out `symbols`.
+    hidden = (spec.source.unstated, spec.source.unstated - {"symbols"})
+    read_as = [spec.source.model_dump(mode="json", exclude=exclude) for exclude in hidden]
+    return tuple(key.derived("source version", name).hex() for name in dict.fromkeys(map(content, read_as)))
+
+
+def _content(spec: ReleaseSpec) -> Callable[[dict[str, Any]], str]:
+    """A function from how a source is read to a hash of that and of its content, which is read only once."""
     if not spec.source.is_file:
         answer = state_of_source(spec.source, spec.folder)
         if answer is None:
             raise InputError("source.changed: is missing; noisy answers are kept by what it says of the table")
-        asked = json.dumps([read_as, answer], default=str)
-        return key.derived("source version", hashlib.sha256(asked.encode()).hexdigest()).hex()
+        return lambda read_as: _sha256(json.dumps([read_as, answer], default=str))
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     written = {name: [column.format, column.missing] for name, column in spec.columns.items()}
-    digest = hashlib.sha256(json.dumps([read_as, written], default=str).encode())
     try:
-        for file in files:
-            digest.update(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0".encode())
+        hashed = "".join(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0" for file in files)
     except OSError as error:
         raise InputError(f"source.path: {spec.source.path}: cannot be read ({error.strerror})") from None
-    return key.derived("source version", digest.hexdigest()).hex()
+    return lambda read_as: _sha256(json.dumps([read_as, written], default=str) + hashed)
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def columns_present(reader: Reader, relation: str, spec: ReleaseSpec) -> dict[str, str]:

@@ -163,11 +163,12 @@ class Source(Strict):
 
     @property
     def unstated(self) -> set[str]:
-        """The unused keys on tables with states and on records within columns."""
-        return {name for name in ("delta", "version", "iceberg", "snapshot", "paths") if not self._states(name)}
+        """The unused keys among those that were added to specs later, so that nothing changes where they are unused."""
+        added = ("delta", "version", "iceberg", "snapshot", "paths", "symbols")
+        return {name for name in added if not self._states(name)}
 
     def _states(self, name: str) -> bool:
-        return getattr(self, name) not in (None, {})
+        return getattr(self, name) not in (None, {}, ())
 
     def at(self, table: Mapping[str, Any] | None) -> Source:
         """The same source in the state of it that a manifest states, if it states one."""

@@ -48,7 +48,7 @@ def answered(tmp_path: Path) -> tuple[Run, Stage]:
     for name, answer in answers.items():
         budget.ask(Question("clinic", name, name, Cost(5_000)), json.dumps(answer).encode)
     (tmp_path / ANSWERS).write_text(json.dumps(answers))
-    return run, Stage(tmp_path, "", {"keys": {name: name for name in answers}})
+    return run, Stage(tmp_path, "", {"keys": {name: ["the new key", name] for name in answers}})
 
 
 def unpaid(run: Run, stage: Stage) -> set[str]:
@@ -72,7 +72,7 @@ def test_another_answer_than_was_paid_for_is_seen(answered: tuple[Run, Stage], n
 
 def test_an_answer_to_a_question_that_nobody_paid_for_is_seen(answered: tuple[Run, Stage]) -> None:
     run, stage = answered
-    assert unpaid(run, Stage(stage.folder, "", {"keys": {"people": "free"}})) == {"answers_were_paid"}
+    assert unpaid(run, Stage(stage.folder, "", {"keys": {"people": ["free"]}})) == {"answers_were_paid"}
 
 
 def test_what_was_spent_before_the_allowance_was_lowered_is_overspent(answered: tuple[Run, Stage]) -> None:

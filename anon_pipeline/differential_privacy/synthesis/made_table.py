@@ -15,8 +15,8 @@ import pyarrow as pa
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
-from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_key
-from anon_pipeline.differential_privacy.reading import BROKEN, asked_of, source_version
+from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_keys
+from anon_pipeline.differential_privacy.reading import BROKEN, asked_of, source_versions
 from anon_pipeline.differential_privacy.synthesis import measuring, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis, axes_of, read_coded
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table, draw_codes, with_all_values
@@ -104,9 +104,9 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
     domains = {axis.name: axis.domain.model_dump(mode="json", exclude={"why"}, exclude_none=True) for axis in axes}
     parameters = {"synthesis": METHOD, "settings": asdict(settings), "domains": domains, "unit": str(asked.unit)}
     subject = asked.budget.subject
-    question = Question(
+    question = Question.of(
         spec.dataset,
-        question_key(key, subject, spec.dataset, source_version(spec, key), parameters),
+        question_keys(key, subject, spec.dataset, source_versions(spec, key), parameters),
         f"a synthetic table of {len(axes)} columns",
         Cost(settings.nano_rho),
     )

@@ -29,8 +29,8 @@ def ask_budget(run: Run, dp_answers: Stage) -> list[Question]:
     problems, state = verify(budget).problems, budget.state()
     answers = json.loads((dp_answers.folder / ANSWERS).read_text())
     unpaid = 0
-    for name, key in dp_answers.facts["keys"].items():
-        stored = budget.stored(key)
+    for name, keys in dp_answers.facts["keys"].items():
+        stored = budget.stored(*keys)
         unpaid += stored is None or json.loads(stored) != answers[name]
     overspent = max(0, -state.left.nano_rho, -state.left.atto_delta)
     figures = {"problems": len(problems), "overspent": overspent, "unpaid": unpaid}

@@ -38,7 +38,7 @@ def answer(run: Run, folder: Path) -> StepResult:
     answers = {name: prepared.ask(run.engine).content for name, prepared in asked.items()}
     (folder / ANSWERS).write_text(json.dumps(answers, sort_keys=True))
     spent = {"questions": len(answers), "new": len(new), "rho": cost.nano_rho / NANO}
-    keys = {name: prepared.question.key for name, prepared in asked.items()}
+    keys = {name: prepared.question.keys for name, prepared in asked.items()}
     return StepResult({**spent, "keys": keys}, metadata=spent, metrics=spent)
 
 
