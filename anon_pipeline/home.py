@@ -39,6 +39,9 @@ PRIVATE_FOLDERS = frozenset(
     )
 )
 
+#: What the system answers where a file system has no locks.
+NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+
 VARIABLE = "ANON_PIPELINE_HOME"
 DATA_VARIABLE = "ANON_PIPELINE_DATA"
 
@@ -157,9 +160,27 @@ class Home:
 
     @contextmanager
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
-        """Hold the lock of this name against all other processes; the system releases it when a process dies."""
-        with FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout):
+        """Hold the lock of this name against all other processes; the system releases it when a process dies.
+
+        Raises
+        ------
+        InputError
+            If the file system has no locks. A file that stands for a lock would outlive its process.
+        """
+        lock = FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout, fallback_to_soft=False)
+        try:
+            lock.acquire()
+        except OSError as error:
+            if error.errno not in NO_LOCKS:
+                raise
+            raise InputError(
+                f"{self.root}: its file system has no locks ({error.strerror}); set {VARIABLE} to a folder on one that "
+                "has, since two commands at once would spoil the ledger"
+            ) from None
+        try:
             yield
+        finally:
+            lock.release()
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 A line is on the disk before anything is done because of it. Three things can then be wrong with the file. The last
 line may be torn, because a process was killed or the disk was full while it was written: nothing was done because of
 it, and it is dropped. Lines may be missing or altered: the chain, the head that is kept beside it and the signatures
-show that. And the folder may be a copy of another: its place is then not the one that its last line names.
+show that. And the ledger may be a copy of another, or an older one that was put back: its folder is then not the one
+that its last line names, or its file was changed since that line was written.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ from anon_pipeline.release import signing
 FIRST = "0" * 64
 OPEN, ACCEPT, RESERVE, ANSWER = "open", "accept", "reserve", "answer"
 FILE, HEAD = "ledger.jsonl", "head"
+#: A file with the newest line and when the system says that the ledger was changed last. Whoever restores an older
+#: ledger into its own folder can restore everything but this time.
+WITNESS = "written"
+#: In place of this time while a line is being written, so that a process may be killed, or the disk be full, meanwhile.
+UNDER_WAY = "-"
 
 
 @dataclass(frozen=True)
@@ -110,8 +116,10 @@ def append(folder: Path, action: str, entries: dict[str, Any], after: list[Line]
     try:
         if after and _head(folder) != after[-1].hash:  # a process was killed between a line and its head
             write_file(folder / HEAD, after[-1].hash)
+        write_file(folder / WITNESS, f"{content['previous']} {UNDER_WAY}")
         _write_at(folder / FILE, whole, text + b"\n")
         write_file(folder / HEAD, hashlib.sha256(text).hexdigest())
+        write_file(folder / WITNESS, f"{hashlib.sha256(text).hexdigest()} {_changed(folder)}")
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); nothing was answered") from error
     return Line.parse(text)
@@ -158,9 +166,32 @@ def _head(folder: Path) -> str:
 
 def _moved(folder: Path, lines: list[Line]) -> list[str]:
     places = [line.entries["place"] for line in lines if "place" in line.entries]
-    if not places or places[-1] == place_of(folder):
+    if not places:
         return []
-    return ["this budget is a copy, or was restored: it lies in another place than where its last line was written"]
+    if places[-1] != place_of(folder):
+        return ["this budget is a copy, or was restored: it lies in another place than where its last line was written"]
+    return _restored(folder, lines[-1])
+
+
+def _restored(folder: Path, last: Line) -> list[str]:
+    """A sentence where an older ledger was put back into its folder, which has kept its place."""
+    try:
+        newest, changed = (folder / WITNESS).read_text().split()
+    except (FileNotFoundError, ValueError):  # a former version of the program wrote the last line
+        return []
+    if changed == UNDER_WAY and newest in (last.hash, last.previous):
+        return []
+    if (newest, changed) == (last.hash, _changed(folder)):
+        return []
+    return ["this budget was restored: its ledger was changed by something else since its last line was written"]
+
+
+def _changed(folder: Path) -> str:
+    """When the system says that the ledger was changed last, in whole seconds: file systems keep no more for certain.
+
+    No program can set this time, and a clock that was set back only makes it another one.
+    """
+    return str(int((folder / FILE).stat().st_ctime))
 
 
 def _signed_part(content: dict[str, Any]) -> bytes:
