@@ -185,7 +185,18 @@ def _expire(table: Table, release: Release) -> None:
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
             table.io.delete(file)
-    table.maintenance.expire_snapshots().by_ids([snapshot.snapshot_id for snapshot in expired]).commit()
+    numbers = {snapshot.snapshot_id for snapshot in expired}
+    _remove_references(table, numbers)
+    table.maintenance.expire_snapshots().by_ids(list(numbers)).commit()
+
+
+def _remove_references(table: Table, snapshots: set[int]) -> None:
+    """Remove the tags and branches of others that lead to some snapshots: a snapshot that has one is never expired."""
+    for name, reference in table.refs().items():
+        if reference.snapshot_id in snapshots:
+            managed = table.manage_snapshots()
+            remove = managed.remove_tag if reference.snapshot_ref_type == "tag" else managed.remove_branch
+            remove(name).commit()
 
 
 def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:
