@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 
 
 def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
-    """Refuse a spec that drops `across_releases` without a reason, if a former release was made under this demand.
+    """Refuse a spec that drops or lowers `across_releases` without a reason, if a former release was made under it.
 
     That release promised its readers that later releases would leave everybody enough candidates. A withdrawn release
     counts, too, since readers may still have it.
@@ -19,25 +21,52 @@ def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
     Raises
     ------
     InputError
-        If the spec no longer demands it and does not say why.
+        If the spec no longer demands it, or less, and does not say why.
         Refused
         If a former manifest differs from the published one, so that its promises are not known.
     """
-    if spec.across_releases is not None or spec.across_releases_ended is not None:
+    asked = spec.across_releases
+    if spec.across_releases_ended is not None or spec.across_releases_lowered is not None:
         return
+    for version, promised in _promises(home, spec.dataset):
+        if asked is None:
+            raise InputError(
+                f"across_releases: the release {version} was made under it and this spec is silent; demand it "
+                "again, or say why it ends, for everybody to read: across_releases_ended: <why>"
+            )
+        if (less := _less(asked, promised)) is not None:
+            raise InputError(
+                f"across_releases.{less}, less than the release {version} was made under; demand as much, or say why "
+                "it is lowered, for everybody to read: across_releases_lowered: <why>"
+            )
+
+
+def _promises(home: Home, dataset: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The version and the demand of each former release that was made under one, oldest first."""
     for entry in ledger.read(home):
-        if entry.action != ledger.PUBLISH or entry.dataset != spec.dataset:
+        if entry.action != ledger.PUBLISH or entry.dataset != dataset:
             continue
-        manifest = home.releases / entry.dataset / entry.version / ledger.MANIFEST
+        manifest = home.releases / dataset / entry.version / ledger.MANIFEST
         if not manifest.is_file() or sha256_of(manifest) != entry.manifest:
             raise Refused(
                 [
-                    f"the manifest of {entry.dataset}/{entry.version} is not what was published, so that nobody can "
+                    f"the manifest of {dataset}/{entry.version} is not what was published, so that nobody can "
                     "tell what it promised; run `anon-pipeline releases verify`"
                 ]
             )
-        if json.loads(manifest.read_text(encoding="utf-8"))["spec"].get("across_releases") is not None:
-            raise InputError(
-                f"across_releases: the release {entry.version} was made under it and this spec is silent; demand it "
-                "again, or say why it ends, for everybody to read: across_releases_ended: <why>"
-            )
+        promised = json.loads(manifest.read_text(encoding="utf-8"))["spec"].get("across_releases")
+        if promised is not None:
+            yield entry.version, promised
+
+
+def _less(asked: AcrossReleases, promised: dict[str, Any]) -> str | None:
+    """What a spec demands less of than a former release did, in words; None if of nothing.
+
+    The reserve and the choice of the tree are no promises: the candidates of a window are counted whatever they are.
+    """
+    for name, now in (("k", asked.k), ("window", asked.window)):
+        if now < promised.get(name, now):
+            return f"{name} is {now} in place of {promised[name]}"
+    if promised.get("departures") == "in_company" != asked.departures:
+        return f"departures is {asked.departures} in place of in_company"
+    return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,3 +71,27 @@ def test_both_at_once_is_no_spec(tmp_path: Path) -> None:
 def test_the_reason_is_part_of_the_policy_and_silence_is_none(tmp_path: Path) -> None:
     assert "across_releases_ended" not in spec(tmp_path).policy()
     assert spec(tmp_path, across_releases_ended="over").policy()["across_releases_ended"] == "over"
+
+
+@pytest.mark.parametrize("asked", [{"k": 2}, {"window": 2}, {"departures": "at_once"}])
+def test_a_promise_is_not_lowered_in_silence(home: Home, tmp_path: Path, asked: dict[str, object]) -> None:
+    """k = 2 in place of 10 was taken without a word: 99.7 % of the people had fewer than 10 candidates afterwards."""
+    promised: dict[str, object] = {"k": 5, "window": 4, "departures": "in_company"}
+    manifest = home.releases / "people" / "bbbb" / "manifest.json"
+    manifest.parent.mkdir()
+    manifest.write_text(json.dumps({"files": {}, "spec": {"across_releases": promised}}))
+    with home.lock("ledger"):
+        ledger.append(home, "publish", "people", "bbbb", sha256_of(manifest))
+    lowered: dict[str, Any] = {"person": "id", "across_releases": promised | asked}
+    with pytest.raises(InputError, match=f"{next(iter(asked))}.* less than the release bbbb .*_lowered: <why>"):
+        require_an_answer(home, spec(tmp_path, **lowered))
+    require_an_answer(home, spec(tmp_path, **lowered, across_releases_lowered="fewer people come"))
+    for kept in (promised, promised | {"k": 6, "window": 5}):
+        require_an_answer(home, spec(tmp_path, person="id", across_releases=kept))
+
+
+def test_what_is_lowered_is_demanded_and_its_reason_published(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="across_releases_lowered: nothing is demanded"):
+        spec(tmp_path, across_releases_lowered="why")
+    assert "across_releases_lowered" not in spec(tmp_path, **ASKED).policy()
+    assert spec(tmp_path, **ASKED, across_releases_lowered="few").policy()["across_releases_lowered"] == "few"
