@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from anon_pipeline.attack.inference import inference
 from anon_pipeline.attack.intersection import Earlier, intersection
+from anon_pipeline.attack.kept_columns import linkage_by_kept_columns
 from anon_pipeline.attack.linkage import linkage, row_order
 from anon_pipeline.attack.membership import membership
 from anon_pipeline.attack.minimality import minimality
@@ -37,6 +38,7 @@ def audit_table(
     attacked = read_attacked(tables, knowledge, seed)
     return [
         *linkage(attacked, targets),
+        *linkage_by_kept_columns(attacked, targets),
         *row_order(attacked),
         *intersection(attacked, earlier, tables.original, control, targets),
         *singling_out(attacked),

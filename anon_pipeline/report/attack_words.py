@@ -51,6 +51,7 @@ TALLIED = {
 LABELS = (
     (r"linkage, (\S+) quasi-identifiers", "by {0} columns"),
     (r"linkage, (\S+) quasi-identifiers, (\d+)% wrong", "by {0} columns, {1}\u00a0% wrong"),
+    (r"linkage, all quasi-identifiers, kept columns", "by all columns and kept ones"),
     (r"intersection with earlier releases", "with earlier releases"),
     (r"singling out, (.+)", "by {0}"),
     (r"inference: (.+)", "{0}, from its class"),

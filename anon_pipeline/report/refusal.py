@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from anon_pipeline.report import attack_summary, singled_out
+from anon_pipeline.report import attack_summary, kept_columns, singled_out
 from anon_pipeline.report import verdict as verdict_report
 from anon_pipeline.report.attack_summary import SummaryRow
 from anon_pipeline.report.charts import percent
@@ -79,7 +79,7 @@ def describe(refusal: Refusal) -> RefusalPage:
         failed=[(check, sentence(remedies.get(check.name, ""))) for check in checks if check.holds_back],
         others=[check for check in checks if not check.holds_back],
         settings=settings(refusal.spec),
-        weighed=singled_out.sentences(content),
+        weighed=[*kept_columns.sentences(part(content, "audit")), *singled_out.sentences(content)],
         attacks=attack_summary.summary(refusal.audit),
         standing=refusal.standing or "",
     )

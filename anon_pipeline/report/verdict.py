@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.report import attack_words, singled_out
+from anon_pipeline.report import attack_words, kept_columns, singled_out
 from anon_pipeline.report import utility as utility_report
 from anon_pipeline.report.charts import NOT_MEASURED, count, in_steps, known, lost, percent
 from anon_pipeline.report.columns import as_in_the_source, as_masked
@@ -236,6 +236,7 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
             f"{count(len(leaks))} of {count(len(findings))} attacks found out more about people in this release than "
             f"about others, in at most {shares} of the cases."
         )
+    sentences += kept_columns.sentences(audit)
     sentences += singled_out.sentences(content)
     bare = [
         name for name, column in declared.items() if part(column).get("role") == "sensitive" and name not in protected

@@ -33,6 +33,7 @@ from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.release import ledger, manifest
 from anon_pipeline.release.publish import CLASSES, CONTROL, DATA
+from anon_pipeline.report import kept_columns
 from anon_pipeline.report.attack_pictures import picture as chart_of_attacks
 from anon_pipeline.spec import ColumnType
 
@@ -66,6 +67,8 @@ def attack(
         content["is_the_release"] = content.get("class_sizes") == manifest.class_sizes(sizes)
     content["bounds"] = [{**dataclasses.asdict(bound), "holds": bound.holds} for bound in bounds(spec, content)]
     write_file(folder / AUDIT, json.dumps(finite(content)))
+    for sentence in kept_columns.sentences(content):
+        log.warning("%s: %s", spec.dataset, sentence)
     if "skipped" in content:
         log.info("%s: no attack: %s", spec.dataset, content["skipped"])
     return StepResult(metadata=_metadata(content), metrics=_figures(content))

@@ -1,0 +1,40 @@
+"""The attack that reads quasi-identifiers off kept columns, in words: how often it succeeds, by what, and remedies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from anon_pipeline.attack.rates import LEAK
+from anon_pipeline.report.charts import known, percent
+from anon_pipeline.report.wording import listed, part, words
+
+#: The attack, and the same without the kept columns.
+BY_KEPT, BY_CLASS = "linkage, all quasi-identifiers, kept columns", "linkage, all quasi-identifiers"
+#: The most columns that are named, and the least share of a quasi-identifier that each of them tells.
+NAMED, LEAST = 6, 0.1
+
+
+def sentences(audit: Mapping[str, Any]) -> list[str]:
+    """A paragraph where kept columns tell clearly more than the classes alone; else empty."""
+    findings = {str(finding.get("name")): finding for finding in audit.get("findings") or []}
+    found = findings.get(BY_KEPT, {})
+    beside, alone = part(found, "attack"), part(findings.get(BY_CLASS), "attack")
+    if found.get("verdict") != LEAK or not known(alone.get("high")) or not beside["low"] > alone["high"]:
+        return []
+    named = _columns(part(found, "details", "by_column"))
+    what = listed(named) if named else "the kept columns"
+    return [
+        "Kept columns tell what the grouping hides"
+        f"{f', above all {what}' if named else ''}: who knows how the columns go together picks the right record in "
+        f"{percent(beside['rate'])} of the cases ({percent(beside['low'])} to {percent(beside['high'])}), in place of "
+        f"{percent(alone['rate'])}. Classes are counted by the columns by which a person could be recognized, and "
+        f"these are not among them. What lowers it: exclude {what}, coarser values by a masking step, or the role "
+        "quasi_identifier. A larger k alone does not."
+    ]
+
+
+def _columns(by_column: Mapping[str, Any]) -> list[str]:
+    """The columns that tell most, the worst first; empty where it is not told how much each tells."""
+    tells = {words(name): float(tell) for name, tell in by_column.items() if known(tell) and tell >= LEAST}
+    return sorted(tells, key=lambda name: (-tells[name], name))[:NAMED]
