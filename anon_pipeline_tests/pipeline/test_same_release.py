@@ -49,7 +49,7 @@ PINNED: dict[Callable[[], dict[str, Any]], list[str]] = {
     policy: ["4e9500c95682e60f", "26aabf17b3a59983"],
     demanding: ["09fe64f2529ca679", "efd328fb713375b5"],
     followed: ["849cf31a59d0d6f2", "3c88c0916f910ed6"],
-    grouped: ["abdf71e518e7499e"],
+    grouped: ["80f2ed0d7638968d"],
 }
 
 
