@@ -25,7 +25,7 @@ def test_a_home_whose_file_system_has_no_locks_is_refused(
         raise OSError(answer, os.strerror(answer))
 
     monkeypatch.setattr(fcntl, "flock", refuses)
-    with pytest.raises(InputError, match="its file system has no locks"), home.lock("ledger", timeout=2):
+    with pytest.raises(InputError, match="its file system has no locks"), home.lock("ledger"):
         pytest.fail("two commands could be here at once")
 
 
@@ -34,7 +34,7 @@ def test_another_error_of_a_lock_is_told_as_it_is(tmp_path: Path, monkeypatch: p
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(fcntl, "flock", fails)
-    with pytest.raises(OSError, match="Input/output"), Home(tmp_path).prepare().lock("ledger", timeout=2):
+    with pytest.raises(OSError, match="Input/output"), Home(tmp_path).prepare().lock("ledger"):
         pytest.fail("it is not locked")
 
 
