@@ -176,9 +176,10 @@ def _moved(folder: Path, lines: list[Line]) -> list[str]:
 def _restored(folder: Path, last: Line) -> list[str]:
     """A sentence where an older ledger was put back into its folder, which has kept its place."""
     try:
-        newest, changed = (folder / WITNESS).read_text().split()
-    except (FileNotFoundError, ValueError):  # a former version of the program wrote the last line
+        note = (folder / WITNESS).read_text()
+    except FileNotFoundError:  # a former version of the program wrote the last line
         return []
+    newest, _, changed = note.strip().partition(" ")
     if changed == UNDER_WAY and newest in (last.hash, last.previous):
         return []
     if (newest, changed) == (last.hash, _changed(folder)):

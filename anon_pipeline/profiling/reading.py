@@ -120,11 +120,11 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
 def _asked_of_na(survey: Survey) -> str:
     """The question about a text that is a code in some columns and means "not known" in others."""
     names = " and ".join(survey.codes_with_na)
-    others = [mark for mark in survey.missing if mark != "NA"]
-    found = f"[{', '.join(others)}]" if others else "[]"
+    # In quotes, since YAML reads a bare ? as something else.
+    everywhere, others = list(survey.missing), [mark for mark in survey.missing if mark != "NA"]
     return (
         f"NA stands among codes of two letters in {names}, where it may be Namibia, and in other columns; write "
-        f"[{', '.join(survey.missing)}] if it means not known everywhere, else {found} here and [NA] under missing of "
+        f"{everywhere} if it means not known everywhere, else {others} here and ['NA'] under missing of "
         "the columns in which it does"
     )
 

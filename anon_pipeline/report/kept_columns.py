@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from anon_pipeline.attack.rates import LEAK
+from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, LEAK, NAMED_FROM
 from anon_pipeline.report.charts import known, percent
 from anon_pipeline.report.wording import listed, part, words
 
-#: The attack, and the same without the kept columns.
-BY_KEPT, BY_CLASS = "linkage, all quasi-identifiers, kept columns", "linkage, all quasi-identifiers"
-#: The most columns that are named, and the least share of a quasi-identifier that each of them tells.
-NAMED, LEAST = 6, 0.1
+#: The same attack without the kept columns.
+BY_CLASS = "linkage, all quasi-identifiers"
+#: The most columns that are named.
+NAMED = 6
 
 
 def sentences(audit: Mapping[str, Any]) -> list[str]:
     """A paragraph where kept columns tell clearly more than the classes alone; else empty."""
     findings = {str(finding.get("name")): finding for finding in audit.get("findings") or []}
-    found = findings.get(BY_KEPT, {})
+    found = findings.get(BY_KEPT_COLUMNS, {})
     beside, alone = part(found, "attack"), part(findings.get(BY_CLASS), "attack")
     if found.get("verdict") != LEAK or not known(alone.get("high")) or not beside["low"] > alone["high"]:
         return []
@@ -36,5 +36,5 @@ def sentences(audit: Mapping[str, Any]) -> list[str]:
 
 def _columns(by_column: Mapping[str, Any]) -> list[str]:
     """The columns that tell most, the worst first; empty where it is not told how much each tells."""
-    tells = {words(name): float(tell) for name, tell in by_column.items() if known(tell) and tell >= LEAST}
+    tells = {words(name): float(tell) for name, tell in by_column.items() if known(tell) and tell >= NAMED_FROM}
     return sorted(tells, key=lambda name: (-tells[name], name))[:NAMED]

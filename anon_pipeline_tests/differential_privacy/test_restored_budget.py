@@ -50,6 +50,15 @@ def test_a_ledger_of_a_former_version_is_continued(tmp_path: Path) -> None:
     assert (budget.folder / ledger.WITNESS).exists()
 
 
+@pytest.mark.parametrize("note", ["", "x", "x y z"])
+def test_a_spoilt_note_is_taken_for_a_restoration(tmp_path: Path, note: str) -> None:
+    budget = budget_in(tmp_path)
+    budget.ask(question("a"), lambda: b"x")
+    (budget.folder / ledger.WITNESS).write_text(note)
+    with pytest.raises(Refused, match="was restored"):
+        budget.ask(question("b"), lambda: pytest.fail("noise was drawn"))
+
+
 def test_a_line_that_did_not_fit_on_the_disk_is_no_restoration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budget = budget_in(tmp_path)
     budget.ask(question("a"), lambda: b"x")

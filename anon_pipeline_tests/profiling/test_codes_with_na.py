@@ -44,6 +44,7 @@ def test_who_has_na_as_a_code_and_elsewhere_is_asked(tmp_path: Path) -> None:
     missing, (asked,) = proposed(tmp_path, ["north", "NA", "south", "?"], ["DE", "FR", "NA", "NO"])
     assert missing == "decide"
     assert asked == (
-        "NA stands among codes of two letters in country, where it may be Namibia, and in other columns; write [?, NA] "
-        "if it means not known everywhere, else [?] here and [NA] under missing of the columns in which it does"
+        "NA stands among codes of two letters in country, where it may be Namibia, and in other columns; write "
+        "['?', 'NA'] if it means not known everywhere, else ['?'] here and ['NA'] under missing of the columns in "
+        "which it does"
     )

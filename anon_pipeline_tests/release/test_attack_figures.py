@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.attack import kept_columns
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.attack.models_audit import Effort, audit_fitted
-from anon_pipeline.attack.rates import LEAK, Criterion, Known, Rates, finding, known, wilson
+from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, LEAK, Criterion, Known, Rates, finding, known, wilson
 from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.attack.table_audit import audit_table
 from anon_pipeline.attack.targets import Tables
@@ -27,7 +26,6 @@ from anon_pipeline.learning.without_target import scored_rows
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import attack_figures
 from anon_pipeline.release.noise import NO_NOISE, Noise
-from anon_pipeline.report import kept_columns as report_on_kept_columns
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
@@ -90,11 +88,10 @@ def test_what_was_learned_from_members_is_told_of_a_twin_only() -> None:
     exact = audited(everybody(5, CONTROL))
     bound = {"name": "linkage", "demand": "d", "measured": 0.3, "limit": 0.4, "holds": True}
     of_twin = told(exact | {"control_kind": "twin"})
-    assert of_name(of_twin, attack_figures.LEARNED)["attack"]["rate"] > 0
+    assert of_name(of_twin, BY_KEPT_COLUMNS)["attack"]["rate"] > 0
     published = told(exact | {"bounds": [bound]})
-    assert attack_figures.LEARNED not in json.dumps(published)
+    assert BY_KEPT_COLUMNS not in json.dumps(published)
     assert published["bounds"][0]["measured"] == 0.4  # and not what the other attacks came to, which is less
-    assert attack_figures.LEARNED == kept_columns.NAME == report_on_kept_columns.BY_KEPT
 
 
 def one_value_changed(control: pd.DataFrame, pair: int) -> pd.DataFrame:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from anon_pipeline.attack.rates import Known, Rates, finding, known, wilson
+from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, Known, Rates, finding, known, wilson
 from anon_pipeline.report import kept_columns
 from anon_pipeline.report.attack_words import label
 from anon_pipeline_tests.report.pages import manifest_content, read
@@ -22,25 +22,25 @@ TELLS = {"visits": 0.01, "months": 0.9, "code": 0.4}
 
 
 def test_the_columns_that_tell_much_are_named_with_what_lowers_it() -> None:
-    text = told(ALONE, attack(kept_columns.BY_KEPT, 290, TELLS))
+    text = told(ALONE, attack(BY_KEPT_COLUMNS, 290, TELLS))
     assert text.startswith("Kept columns tell what the grouping hides, above all months and code: who knows how")
     assert "in 72.5 % of the cases (67.9 % to 76.6 %), in place of 8.5 %." in text
     assert "exclude months and code, coarser values" in text and "visits" not in text
 
 
 def test_where_it_is_not_told_how_much_each_tells_none_is_named() -> None:
-    assert "exclude the kept columns" in told(ALONE, attack(kept_columns.BY_KEPT, 290))
+    assert "exclude the kept columns" in told(ALONE, attack(BY_KEPT_COLUMNS, 290))
 
 
 def test_nothing_is_said_where_they_tell_no_more_than_the_classes() -> None:
-    assert told(ALONE, attack(kept_columns.BY_KEPT, 38, TELLS)) == ""
-    assert told(ALONE) == told(attack(kept_columns.BY_KEPT, 290, TELLS)) == told() == ""
+    assert told(ALONE, attack(BY_KEPT_COLUMNS, 38, TELLS)) == ""
+    assert told(ALONE) == told(attack(BY_KEPT_COLUMNS, 290, TELLS)) == told() == ""
 
 
 def test_it_stands_before_what_is_weighed_in_the_report() -> None:
-    page = read(manifest_content() | {"audit": {"findings": [ALONE, attack(kept_columns.BY_KEPT, 290, TELLS)]}})
+    page = read(manifest_content() | {"audit": {"findings": [ALONE, attack(BY_KEPT_COLUMNS, 290, TELLS)]}})
     assert "Kept columns tell what the grouping hides, above all months and code" in page.text.replace("\u00a0", " ")
 
 
 def test_its_label_is_that_of_one_attack_among_those_that_link() -> None:
-    assert label(kept_columns.BY_KEPT) == "by all columns and kept ones"
+    assert label(BY_KEPT_COLUMNS) == "by all columns and kept ones"
