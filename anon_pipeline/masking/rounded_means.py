@@ -13,14 +13,20 @@ import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
 
-#: Values with more decimal places are taken as ones that have no unit.
+#: Decimal places behind the first digit of the median that are looked at; finer values are shown in such units, too.
 MOST_PLACES = 6
+#: Beyond this power of ten, and below its reciprocal, doubles cannot count units; such values are shown as they are.
+FARTHEST = 290
 #: A unit is found by its factors among these, and by what all its multiples share.
 PRIMES = tuple(number for number in range(2, 100) if all(number % divisor for divisor in range(2, number)))
 
 
 def unit_of(values: FloatArray) -> Fraction:
-    """The largest unit of which at least two thirds of the values other than 0 are whole multiples; 0 if there is none.
+    """The largest unit of which at least two thirds of the values other than 0 are whole multiples.
+
+    Of finer values, such as thirds, it is the unit of the seventh digit of their median: any unit that is at least as
+    coarse as theirs hides as much, and the digits of a mean reach far beyond the sixth decimal place. It is 0 if no
+    value differs from 0.
 
     A unit of most values and not of all, since the few that were written more exactly would otherwise undo the steps
     of all groups: incomes are mostly told in hundreds, and now and then to the cent. Half would be too few: of any
@@ -31,14 +37,25 @@ def unit_of(values: FloatArray) -> Fraction:
     values : shape (n,); missing values are NaN
     """
     sizes, counts = np.unique(np.abs(values[np.isfinite(values) & (values != 0)]), return_counts=True)
+    if not len(sizes):
+        return Fraction(0)
     needed = counts.sum() * 2 / 3
-    for places in range(MOST_PLACES + 1 if len(sizes) else 0):
+    first = _first_digit(float(sizes[np.searchsorted(np.cumsum(counts), counts.sum() / 2)]))
+    if abs(first) > FARTHEST:
+        return Fraction(0)
+    # Half of the values are smaller than ten times the first digit's unit, so in coarser units too few are whole.
+    for places in range(max(0, -first - 1), max(MOST_PLACES, MOST_PLACES - first) + 1):
         scaled = sizes * 10.0**places
         whole = np.rint(scaled)
         is_whole = (np.abs(scaled - whole) <= 4 * np.spacing(scaled)) & (whole >= 1) & (whole < 2.0**53)
         if counts[is_whole].sum() >= needed:
             return Fraction(_common_factor(whole[is_whole].astype(np.int64), counts[is_whole], needed), 10**places)
-    return Fraction(0)
+    return Fraction(10) ** (first - MOST_PLACES)
+
+
+def _first_digit(number: float) -> int:
+    """The power of ten of a number's first digit: 2 of 117, -3 of 0.0045."""
+    return int(f"{number:e}".partition("e")[2])
 
 
 def _common_factor(numbers: IntArray, counts: IntArray, needed: float) -> int:
@@ -71,5 +88,6 @@ def rounded(means: FloatArray, counts: IntArray, unit: Fraction) -> FloatArray:
     if not unit:
         return means
     parts = parts_of_unit(counts)
-    steps = np.rint(means * (parts * unit.denominator / unit.numerator))
-    return steps * unit.numerator / (parts * unit.denominator)
+    numerator, denominator = float(unit.numerator), float(unit.denominator)
+    steps = np.rint(means * (parts * denominator / numerator))
+    return steps * numerator / (parts * denominator)

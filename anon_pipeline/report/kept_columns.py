@@ -15,14 +15,19 @@ BY_CLASS = "linkage, all quasi-identifiers"
 NAMED = 6
 
 
+def picked_by_them(audit: Mapping[str, Any]) -> float | None:
+    """How often the right record is picked with kept columns, if that is clearly more than by the classes alone."""
+    beside, _ = _compared(_by_name(audit))
+    return beside.get("rate")
+
+
 def sentences(audit: Mapping[str, Any]) -> list[str]:
     """A paragraph where kept columns tell clearly more than the classes alone; else empty."""
-    findings = {str(finding.get("name")): finding for finding in audit.get("findings") or []}
-    found = findings.get(BY_KEPT_COLUMNS, {})
-    beside, alone = part(found, "attack"), part(findings.get(BY_CLASS), "attack")
-    if found.get("verdict") != LEAK or not known(alone.get("high")) or not beside["low"] > alone["high"]:
+    findings = _by_name(audit)
+    beside, alone = _compared(findings)
+    if not beside:
         return []
-    named = _columns(part(found, "details", "by_column"))
+    named = _columns(part(findings[BY_KEPT_COLUMNS], "details", "by_column"))
     what = listed(named) if named else "the kept columns"
     return [
         "Kept columns tell what the grouping hides"
@@ -32,6 +37,17 @@ def sentences(audit: Mapping[str, Any]) -> list[str]:
         f"these are not among them. What lowers it: exclude {what}, coarser values by a masking step, or the role "
         "quasi_identifier. A larger k alone does not."
     ]
+
+
+def _by_name(audit: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    return {str(finding.get("name")): finding for finding in audit.get("findings") or []}
+
+
+def _compared(findings: Mapping[str, Mapping[str, Any]]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The rates with kept columns and without, both empty where the first is not clearly the larger."""
+    beside, alone = (part(findings.get(name), "attack") for name in (BY_KEPT_COLUMNS, BY_CLASS))
+    leaks = part(findings.get(BY_KEPT_COLUMNS)).get("verdict") == LEAK
+    return (beside, alone) if leaks and known(alone.get("high")) and beside["low"] > alone["high"] else ({}, {})
 
 
 def _columns(by_column: Mapping[str, Any]) -> list[str]:

@@ -202,8 +202,14 @@ def figures(content: Mapping[str, Any]) -> list[Figure]:
         found.append(_figure(after["unique_records"], before.get("unique_records"), count, what))
     worst = part(after, "prosecutor").get("max")
     if known(worst):
-        at_first = part(before, "prosecutor").get("max")
-        found.append(_figure(worst, at_first, percent, "chance to pick a person\u2019s row, at worst"))
+        beside = kept_columns.picked_by_them(part(content, "audit"))
+        if beside is not None and beside > worst:
+            by_class = f"at worst {percent(worst)} by their class alone"
+            what = f"chance to pick a person\u2019s row by kept columns too, on average; {by_class}"
+            found.append(Figure(percent(beside), what))
+        else:
+            at_first = part(before, "prosecutor").get("max")
+            found.append(_figure(worst, at_first, percent, "chance to pick a person\u2019s row, at worst"))
     headline = utility_report.headline(part(content, "utility", "metrics"))
     if headline is not None:
         found.append(Figure(headline.after[0], f"{headline.name} of a model trained on it", headline.before[0]))

@@ -69,6 +69,23 @@ def test_a_table_of_groups_does_not_tell_who_has_no_value() -> None:
     assert exact > with_gap / 2 > 50
 
 
+@pytest.mark.parametrize("places", range(13))
+def test_values_of_many_decimal_places_do_not_tell_it_either(places: int) -> None:
+    """Whoever knows in how many places values were measured tries each number of values, as far as digits go."""
+    random = np.random.default_rng(places)
+    told = exact = 0
+    for _ in range(50):
+        values = random.integers(1, 10**places + 1, (20, 12)) / 10**places
+        values[0, 0] = np.nan
+        unit, mean = unit_of(values.ravel()), float(np.nanmean(values[0]))
+        shown = rounded(np.array([mean]), np.array([12]), unit)[0]
+        told += 12 not in numbers_that_fit(shown, 12, 10.0**-places, float(unit) / 5)
+        sums = Fraction(mean) * 10**places * 12  # exactly, as an attacker can
+        exact += abs(sums - round(sums)) > Fraction(1, 100)
+    assert told == 0
+    assert exact > 25 or not places  # each value is 1 then
+
+
 @pytest.mark.parametrize(
     ("values", "unit"),
     [
@@ -80,8 +97,12 @@ def test_a_table_of_groups_does_not_tell_who_has_no_value() -> None:
         ([17 * number for number in range(20)], Fraction(17)),
         ([0.0, np.nan, 0.0], Fraction(0)),
         ([], Fraction(0)),
-        ([1 / 3, 0.1234567891, 2**0.5], Fraction(0)),
-        ([1e300, 2e300], Fraction(0)),
+        ([1 / 3, 0.1234567891, 2**0.5], Fraction(1, 10**7)),  # finer than any unit that is looked for
+        ([100 / 3, 123.4567891, 200 / 7], Fraction(1, 10**5)),
+        ([0.0000012, 0.0000031, 0.0000044, 0.0000059], Fraction(1, 10**7)),
+        ([1.1e-30, 3.1e-30, 4.3e-30], Fraction(1, 10**31)),
+        ([1e30, 2e30], Fraction(10**24)),
+        ([1e300, 2e300], Fraction(0)),  # nothing counts in units there
         ([0.1, 0.2, 0.1 + 0.2], Fraction(1, 10)),
     ],
 )

@@ -42,5 +42,14 @@ def test_it_stands_before_what_is_weighed_in_the_report() -> None:
     assert "Kept columns tell what the grouping hides, above all months and code" in page.text.replace("\u00a0", " ")
 
 
+def test_the_first_figures_say_how_often_a_row_is_picked_and_not_what_the_classes_alone_allow() -> None:
+    text = read(manifest_content() | {"audit": {"findings": [ALONE, attack(BY_KEPT_COLUMNS, 290, TELLS)]}}).text
+    text = text.replace("\u00a0", " ").replace("\u2019", "'")
+    first = "chance to pick a person's row by kept columns too, on average; at worst 10 % by their class alone 72.5 %"
+    assert first in text and "row, at worst 10 %" not in text
+    usual = read(manifest_content() | {"audit": {"findings": [ALONE, attack(BY_KEPT_COLUMNS, 38, TELLS)]}}).text
+    assert "row, at worst 10 %" in usual.replace("\u00a0", " ")
+
+
 def test_its_label_is_that_of_one_attack_among_those_that_link() -> None:
     assert label(BY_KEPT_COLUMNS) == "by all columns and kept ones"
