@@ -15,6 +15,7 @@ from anon_pipeline.differential_privacy.budget import Allowance, Budget, Questio
 from anon_pipeline.differential_privacy.mechanisms import require_library
 from anon_pipeline.differential_privacy.plan import Plan
 from anon_pipeline.differential_privacy.reading import Counting, asked_of
+from anon_pipeline.differential_privacy.same_source import SeenSource
 from anon_pipeline.differential_privacy.statement import parse
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
@@ -99,6 +100,7 @@ class Prepared:
     plan: Plan
     question: Question
     budget: Budget
+    seen: SeenSource
 
     @property
     def known(self) -> bool:
@@ -113,13 +115,16 @@ class Prepared:
             try:
                 exact = answering.read(self.plan, readable, lambda query: engine.aggregated(readable, query))
             except InputError:
+                self.seen.require_same(reading.SPENT)
                 raise InputError(f"query: {self.spec.source.path} {reading.BROKEN}") from None
+            self.seen.require_same(reading.SPENT)
             drawn = answering.draw(self.plan, exact)
             content = {"dataset": self.spec.dataset, "query": self.text, **drawn, "cost": _cost(self.plan)}
             return json.dumps(content, sort_keys=True).encode()
 
         # The header is checked before anything is spent; the rest of the source is read after the reservation.
         reading.check_header(engine, readable, "query")
+        self.seen.require_same(reading.UNSPENT)
         content, new = self.budget.ask(self.question, answer)
         return Answer(json.loads(content), new, self.budget.state())
 
@@ -140,10 +145,10 @@ def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
         "cost": [plan.cost.nano_rho, plan.cost.atto_delta],
         "policy": asked.model_dump(mode="json", include={"unit", "domains"}),
     }
-    versions = reading.source_versions(spec, key)
-    keys = question_keys(key, asked.budget.subject, spec.dataset, versions, parameters)
+    seen = SeenSource.now(spec, key)
+    keys = question_keys(key, asked.budget.subject, spec.dataset, seen.versions, parameters)
     question = Question.of(spec.dataset, keys, " ".join(text.split()), plan.cost)
-    return Prepared(spec, text, plan, question, Budget(home, Allowance.of(asked)))
+    return Prepared(spec, text, plan, question, Budget(home, Allowance.of(asked)), seen)
 
 
 def ask(spec: ReleaseSpec, home: Home, engine: Counting, text: str, share: Share) -> Answer:

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
+from anon_pipeline.engine.databases import changes_beside
 from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.engine.sql import float_text, literal, quoted
 from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
@@ -31,6 +32,10 @@ BROKEN = (
     "could not be read to its end; what the question costs stays spent, since failing may depend on the people in it; "
     "`anon-pipeline profile` says what is wrong"
 )
+
+#: What is said of the budget where the source changed, before and after the reservation.
+UNSPENT = "nothing was spent"
+SPENT = "nothing was answered, and what the question costs stays spent"
 
 
 class Counting(Protocol):
@@ -93,13 +98,23 @@ def _content(spec: ReleaseSpec) -> Callable[[dict[str, Any]], str]:
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     written = {name: [column.format, column.missing] for name, column in spec.columns.items()}
     try:
-        hashed = "".join(f"{file.relative_to(path) if file != path else Path()}\0{sha256_of(file)}\0" for file in files)
+        hashed = "".join(f"{_place(file, path)}\0{sha256_of(file)}\0" for file in files_of(spec))
     except OSError as error:
         raise InputError(f"source.path: {spec.source.path}: cannot be read ({error.strerror})") from None
     return lambda read_as: _sha256(json.dumps([read_as, written], default=str) + hashed)
+
+
+def files_of(spec: ReleaseSpec) -> list[Path]:
+    """The files of a source on this machine; those of a database with the changes that are not yet moved into it."""
+    path = spec.source_path
+    return sorted(path.rglob("*.parquet")) if path.is_dir() else [path, *changes_beside(path)]
+
+
+def _place(file: Path, path: Path) -> Path:
+    """What names a file within its source: nothing where the source is this file."""
+    return Path() if file == path else file.relative_to(path) if path.is_dir() else Path(file.name)
 
 
 def _sha256(text: str) -> str:

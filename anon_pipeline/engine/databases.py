@@ -29,8 +29,17 @@ READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, 
 HOW = "write one SELECT from tables and views of that database"
 SQLITE_ROWS = 50_000
 
+#: Endings of the files with changes that DuckDB and SQLite have not yet moved into the database file.
+NOT_YET_MOVED = (".wal", "-wal")
+
 #: Raises InputError for names of columns that cannot be used.
 CheckNames = Callable[[list[str]], None]
+
+
+def changes_beside(path: Path) -> list[Path]:
+    """The files beside that of a database with changes, which its readers see though its own file is as it was."""
+    beside = [path.with_name(path.name + ending) for ending in NOT_YET_MOVED]
+    return [file for file in beside if file.is_file() and file.stat().st_size]
 
 
 def store_duckdb(

@@ -10,14 +10,13 @@ import json
 from pathlib import Path
 
 from anon_pipeline.engine.base import Engine
+from anon_pipeline.engine.databases import changes_beside
 from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home, scratch, sha256_of
 from anon_pipeline.keys import private_key
 from anon_pipeline.spec import ReleaseSpec
 
-#: Endings of the files with changes that DuckDB and SQLite have not yet moved into the database file.
-NOT_YET_MOVED = (".wal", "-wal")
 #: Shown hexadecimal digits of a hash.
 DIGITS = 32
 
@@ -89,8 +88,7 @@ def _files(spec: ReleaseSpec) -> list[Path]:
     source = spec.source_path
     if source.is_dir():
         return sorted(source.rglob("*.parquet"))
-    beside = [source.with_name(source.name + ending) for ending in NOT_YET_MOVED]
-    return [source, *(file for file in beside if file.exists())]
+    return [source, *changes_beside(source)]
 
 
 def _place(spec: ReleaseSpec, file: Path) -> str | None:

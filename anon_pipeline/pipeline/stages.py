@@ -52,7 +52,13 @@ class Stages:
         """A folder to write a result into; it replaces the former result in one step if the block ends without error.
 
         `facts` may be filled inside the block.
+
+        Raises
+        ------
+        Unavailable
+            If the file of a hierarchy was changed meanwhile, since the record would name another one than was used.
         """
+        asked = self._spec.input_hash
         place = self._folder / name
         place.mkdir(mode=0o700, exist_ok=True)
         remove_leftovers(place)
@@ -60,10 +66,12 @@ class Stages:
         temporary.mkdir(mode=0o700)
         try:
             yield temporary
+            if self._spec.input_hash != asked:
+                raise Unavailable(f"{name}: the file of a hierarchy was changed while it was read; {self._again(name)}")
             for file in temporary.iterdir():
                 file.chmod(0o600)
             record = {
-                "spec": self._spec.input_hash,
+                "spec": asked,
                 "code": code_hash(),
                 "made_from": {source: stage.identity for source, stage in made_from.items()},
                 "files": {file.name: sha256_of(file) for file in sorted(temporary.iterdir())},

@@ -6,9 +6,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline import stages as module
 from anon_pipeline.pipeline.runtime import Runtime
@@ -178,3 +179,20 @@ def test_people_spill_into_the_private_zone_and_nowhere_else(home: Home, engine:
     if isinstance(made, DuckDBEngine):
         with made._session() as session:
             assert session.rows("SELECT current_setting('temp_directory')") == [(str(home.private / "spill"),)]
+
+
+def test_a_hierarchy_that_changes_while_a_result_is_made_is_not_named_as_the_one_that_was_used(
+    home: Home, tmp_path: Path
+) -> None:
+    """The record was hashed after the work: the manifest then named a file that had grouped nobody."""
+    content = policy()
+    column = next(name for name, one in content["columns"].items() if one["role"] == "quasi_identifier")
+    content["columns"][column] = {"role": "quasi_identifier", "type": "categorical", "hierarchy": {"file": "h.csv"}}
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(content))
+    hierarchy = tmp_path / "h.csv"
+    hierarchy.write_text("Ulm;South\n")
+    stages = Stages(home, ReleaseSpec.load(tmp_path))
+    with pytest.raises(Unavailable, match="hierarchy was changed while it was read"), stages.store("cells", {}, {}):
+        hierarchy.write_text("Ulm;North\n")
+    with pytest.raises(Unavailable, match="has not been made yet"):
+        stages.load("cells")

@@ -16,7 +16,8 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
 from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_keys
-from anon_pipeline.differential_privacy.reading import BROKEN, asked_of, source_versions
+from anon_pipeline.differential_privacy.reading import BROKEN, SPENT, UNSPENT, asked_of
+from anon_pipeline.differential_privacy.same_source import SeenSource
 from anon_pipeline.differential_privacy.synthesis import measuring, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis, axes_of, read_coded
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table, draw_codes, with_all_values
@@ -103,10 +104,10 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
     settings, asked = settings_of(spec, axes), asked_of(spec)
     domains = {axis.name: axis.domain.model_dump(mode="json", exclude={"why"}, exclude_none=True) for axis in axes}
     parameters = {"synthesis": METHOD, "settings": asdict(settings), "domains": domains, "unit": str(asked.unit)}
-    subject = asked.budget.subject
+    subject, seen = asked.budget.subject, SeenSource.now(spec, key)
     question = Question.of(
         spec.dataset,
-        question_keys(key, subject, spec.dataset, source_versions(spec, key), parameters),
+        question_keys(key, subject, spec.dataset, seen.versions, parameters),
         f"a synthetic table of {len(axes)} columns",
         Cost(settings.nano_rho),
     )
@@ -115,10 +116,13 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
         try:
             table = read_coded(engine, spec, axes)
         except InputError:
+            seen.require_same(SPENT)
             raise InputError(f"{spec.source.path} {BROKEN}") from None
+        seen.require_same(SPENT)
         measurements = measuring.measure(table, settings)
         return stored.to_bytes(measurements, secrets.token_hex(16))
 
+    seen.require_same(UNSPENT)  # a server that has another answer each time could not be answered for
     return Budget(home, Allowance.of(asked)).ask(question, answer)
 
 
