@@ -33,6 +33,7 @@ from anon_pipeline.sequential.republication import (
     group_sequentially,
     repair_of_release,
 )
+from anon_pipeline.sequential.same_people import require_same_people
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
 from anon_pipeline.tables import Cells
 
@@ -99,9 +100,13 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
     """The classes under sequential publication: from the tree of the last release, or from a new one."""
     spec = run.spec
     former: list[str] = followed.facts["former"]
+    routing = release_history.routing(run.home, spec.dataset, former[-1]) if former else None
+    cohorts = _people_by_cohort(followed, cells, people)
+    if routing is not None and spec.across_releases_unlike is None:
+        require_same_people(cohorts, routing)
     sequential = group_sequentially(
-        _people_by_cohort(followed, cells, people),
-        release_history.routing(run.home, spec.dataset, former[-1]) if former else None,
+        cohorts,
+        routing,
         MinimumCohortSize(_k(spec), spec.fitted_k),
         _demands(spec),
         _asked(spec).refit,

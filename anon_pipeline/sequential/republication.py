@@ -71,10 +71,10 @@ class Routing:
         """Read a routing that `save` wrote."""
         return cls(*storage.tree_from_json(json.loads(path.read_text(encoding="utf-8"))))
 
-
-def _kinds(domains: Sequence[Domain]) -> set[tuple[str, bool]]:
-    """The columns, and whether they are ordered: a tree of other columns, or of texts as numbers, groups nobody."""
-    return {(domain.name, domain.ordered) for domain in domains}
+    def has_columns(self, domains: Sequence[Domain]) -> bool:
+        """Whether it is a tree of these columns: one of others, or of texts that are numbers now, groups nobody."""
+        own, asked = ({(domain.name, domain.ordered) for domain in of} for of in (self.domains, domains))
+        return own == asked
 
 
 def _translation(known: Domain, new: Domain) -> npt.NDArray[np.int32]:
@@ -196,7 +196,7 @@ def group_sequentially(
     fitted = tree.fit_tree(plain, minimum_size.split_threshold, demands.spread, demands.orders, demands.seed)
     fresh = Routing(fitted, plain.domains)
     tried = [(fresh, place(fitted, cells.codes[:, :-1], cohort, cells.counts, minimum_size))]
-    if former is not None and _kinds(former.domains) == _kinds(plain.domains):
+    if former is not None and former.has_columns(plain.domains):
         tried.append((former, place(former.tree, former.apply(cells), cohort, cells.counts, minimum_size)))
     losses = [_lost(outputs[staying], cells.counts[staying], node[staying]) for _, node in tried]
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)

@@ -88,6 +88,7 @@ class ReleaseSpec(Strict):
     across_releases: AcrossReleases | None = None  # demands on several releases together
     across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why the demand has ended
     across_releases_lowered: str | None = Field(default=None, min_length=1, max_length=500)  # why less is demanded
+    across_releases_unlike: str | None = Field(default=None, min_length=1, max_length=500)  # why nobody stays alike
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before publication
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
@@ -228,8 +229,9 @@ class ReleaseSpec(Strict):
             raise ValueError("columns: a column is said to be made, and there are no steps; list them under steps")
         if self.across_releases is not None and self.across_releases_ended is not None:
             raise ValueError("across_releases_ended: across_releases is demanded all the same; take one of them out")
-        if self.across_releases is None and self.across_releases_lowered is not None:
-            raise ValueError("across_releases_lowered: nothing is demanded across releases; write across_releases")
+        for reason in ("across_releases_lowered", "across_releases_unlike"):
+            if self.across_releases is None and getattr(self, reason) is not None:
+                raise ValueError(f"{reason}: nothing is demanded across releases; write across_releases")
 
     def _bounds_what_is_attacked(self) -> None:
         asked = self.audit
