@@ -182,6 +182,15 @@ class Home:
         finally:
             lock.release()
 
+    @contextmanager
+    def reading(self, name: str) -> Iterator[None]:
+        """Hold a lock to read what others may be writing; a home that cannot be written is read without one."""
+        if not os.access(self.private, os.W_OK):
+            yield
+            return
+        with self.lock(name):
+            yield
+
 
 @contextmanager
 def scratch(root: Path | None = None) -> Iterator[Path]:

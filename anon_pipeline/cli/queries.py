@@ -154,7 +154,7 @@ def accept_budget(
     as_json: AsJson = False,
 ) -> None:
     """Vouch for another allowance than before, or for a home that was moved or restored; the ledger says so."""
-    line = _budget(spec).accept(why)
+    line = _budget(spec, Home.default().prepare()).accept(why)
     if as_json:
         print_json({"sequence": line.sequence, "time": line.time, **line.entries})
     else:
@@ -173,11 +173,12 @@ def _engine(name: str, folder: Path, memory: str | None, threads: int | None) ->
     raise InputError(f"--engine: {name!r} is not available; use duckdb or spark")
 
 
-def _budget(spec: Path) -> Budget:
+def _budget(spec: Path, home: Home | None = None) -> Budget:
+    """The budget that a dataset draws on; to look at it no home is made, and none need be writable."""
     from anon_pipeline.differential_privacy.budget import Allowance, Budget
     from anon_pipeline.differential_privacy.reading import asked_of
 
-    return Budget(Home.default().prepare(), Allowance.of(asked_of(ReleaseSpec.load(spec))))
+    return Budget(home or Home.default(), Allowance.of(asked_of(ReleaseSpec.load(spec))))
 
 
 def _show_answer(content: dict[str, Any]) -> None:

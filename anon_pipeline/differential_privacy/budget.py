@@ -228,8 +228,8 @@ class Budget:
             ledger.append(self.folder, ANSWER, entries, lines)
 
     def state(self) -> State:
-        """The state of the budget; refuses a ledger that was altered."""
-        with self._locked():
+        """The state of the budget, for which nothing is written; refuses a ledger that was altered."""
+        with self._home.reading(self._lock):
             return _state(self.allowance, self._checked())
 
     def accept(self, why: str) -> Line:
@@ -291,7 +291,11 @@ class Budget:
 
     def _locked(self) -> AbstractContextManager[None]:
         self._home.private_folder(FOLDER, self.allowance.subject)
-        return self._home.lock(f"budget-{self.allowance.subject}")
+        return self._home.lock(self._lock)
+
+    @property
+    def _lock(self) -> str:
+        return f"budget-{self.allowance.subject}"
 
 
 def _agreed(lines: list[Line]) -> dict[str, Any]:
