@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 from rich.logging import RichHandler
 
 from anon_pipeline.cli.streams import open_closed
+from anon_pipeline.cli.terminal import Terminal
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.sentences import sentences
@@ -48,7 +48,7 @@ app.add_typer(releases, name="releases")
 UNCUT = 10_000
 
 open_closed()
-out, err = Console(width=None if sys.stdout.isatty() else UNCUT), Console(stderr=True)
+out, err = Terminal(width=None if sys.stdout.isatty() else UNCUT), Terminal(stderr=True)
 
 BAD_INPUT, REFUSED, NOT_DELIVERED = 2, 3, 4
 #: The engines by their names; their modules are imported where they work.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from anon_pipeline.cli.app import AsJson, app
+from anon_pipeline.cli.terminal import Terminal
 from anon_pipeline.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ def estimate(
     if as_json:
         sys.stdout.write(json.dumps({"column": column, **asdict(estimates)}, indent=2) + "\n")
         return
-    from rich.console import Console
     from rich.table import Table
 
     title = f"{column}: {estimates.people:,} people, {estimates.technique} at epsilon {estimates.epsilon:g}"
@@ -49,7 +49,7 @@ def estimate(
     for category in estimates.counts:
         interval = f"{category.low:,.0f} to {category.high:,.0f}"
         shown_table.add_row(category.category, f"{category.reported:,}", f"{category.count:,.0f}", interval)
-    Console().print(shown_table)
+    Terminal().print(shown_table)
 
 
 def _read(table: Path, column: str) -> pa.Array:

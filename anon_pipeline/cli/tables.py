@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from anon_pipeline.cli.app import out
+from anon_pipeline.cli.terminal import Terminal
 from anon_pipeline.spec import Role
 
 if TYPE_CHECKING:  # the types of results; the command that makes a result imports them
@@ -205,7 +205,7 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
         table.add_row(
             *(Text(cell) for cell in (row.name, row.attack, row.control, row.baseline, row.leak, row.verdict))
         )
-    Console(width=max(out.width, 200)).print(table)  # a line per attack, also in a narrow window
+    Terminal(width=max(out.width, 200)).print(table)  # a line per attack, also in a narrow window
     for finding in attacked.findings:
         out.print(f"\n{finding.name}: {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
     for note in attacked.notes:

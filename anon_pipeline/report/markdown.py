@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from anon_pipeline.report.release_report import Page, describe
+from anon_pipeline.visible import visible
 
 #: Characters with a meaning in Markdown or HTML at any position.
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~#&$])")
@@ -34,14 +35,14 @@ def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
 
 def text(words: str) -> str:
     """A text in one line that Markdown shows unchanged."""
-    plain = " ".join(_printable(words).split())
+    plain = " ".join(visible(words).split())
     escaped = SPECIAL.sub(r"\\\1", plain)
     return LIST.sub(lambda match: f"\\{match[1]}" if match[1] else f"{match[2]}\\{match[3]}", escaped)
 
 
 def code(words: str) -> str:
     """The text as code; its fence is longer than any run of backticks inside."""
-    plain = " ".join(_printable(words).split())
+    plain = " ".join(visible(words).split())
     if not plain:
         return ""
     longest = max((len(run) for run in re.findall("`+", plain)), default=0)
@@ -237,8 +238,3 @@ def _termed(name: str, term: str) -> str:
 def _estimate(estimate: tuple[str, str]) -> str:
     value, interval = estimate
     return text(f"{value} ({interval})" if interval else value)
-
-
-def _printable(words: str) -> str:
-    """The text without control characters, which Markdown drops or replaces."""
-    return re.sub(r"[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)

@@ -1,13 +1,15 @@
-"""The Jinja templates of the pages: an undefined name is an error, and every text is escaped."""
+"""The Jinja templates of the pages: an undefined name is an error, every text is escaped, and none is unseen."""
 
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from anon_pipeline.report.wording import sentence
+from anon_pipeline.visible import visible
 
 
 @cache
@@ -15,11 +17,23 @@ def template(name: str) -> Template:
     """A template of this package, with the filters `breakable` and `capitalized`."""
     loader = PackageLoader("anon_pipeline", "report")
     environment = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_seen,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["breakable"] = _breakable
     environment.filters["capitalized"] = sentence
     return environment.get_template(name)
+
+
+def _seen(value: Any) -> Any:
+    """Everything that a template writes, charts and values of people alike, without characters that HTML forbids."""
+    if isinstance(value, Markup):
+        return Markup(visible(str(value)))  # noqa: S704 (it was markup before, and no sign has a meaning in it)
+    return visible(value) if isinstance(value, str) else value
 
 
 def _breakable(name: str) -> Markup:

@@ -11,6 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from anon_pipeline.report import markdown as markdown_report
+from anon_pipeline.visible import visible
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.report.pages import check, finding, manifest_content
 
@@ -34,7 +35,7 @@ def shown(written: str) -> str:
 
 
 def plain(words: str) -> str:
-    return " ".join(words.replace("\x00", "\ufffd").split())
+    return " ".join(visible(words).split())
 
 
 @given(HOSTILE)

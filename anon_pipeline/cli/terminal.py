@@ -1,0 +1,18 @@
+"""The terminal: what is printed there may hold names of other people's columns, which it must not obey."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from anon_pipeline.visible import visible
+
+
+class Terminal(Console):
+    """A console of rich that shows control characters of texts; those of its own styles are no texts."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(visible(segment.text), segment.style)
