@@ -163,9 +163,13 @@ class Budget:
         known = self.stored(*question.keys)
         if known is not None:
             return known, False
-        reservation = self.reserve(question)
-        content = answer()
-        self.store(reservation, content)
+        with self._asking(question):
+            known = self.stored(*question.keys)  # another process may have asked meanwhile
+            if known is not None:
+                return known, False
+            reservation = self.reserve(question)
+            content = answer()
+            self.store(reservation, content)
         return content, True
 
     def stored(self, *keys: str) -> bytes | None:
@@ -292,6 +296,11 @@ class Budget:
     def _locked(self) -> AbstractContextManager[None]:
         self._home.private_folder(FOLDER, self.allowance.subject)
         return self._home.lock(self._lock)
+
+    def _asking(self, question: Question) -> AbstractContextManager[None]:
+        """Let nobody else ask the same question meanwhile; of other questions, one in sixteen waits as well."""
+        digit = hashlib.sha256(question.key.encode()).hexdigest()[0]
+        return self._home.lock(f"asking-{self.allowance.subject}-{digit}")
 
     @property
     def _lock(self) -> str:
