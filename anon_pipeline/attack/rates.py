@@ -283,6 +283,7 @@ def _figures(rates: Rates, leak: Leak | None, verdict: str) -> str:
         NO_LEAK: " No more than general statistics tell.",
         TOO_WEAK: " That is no better than guessing, so it shows neither a leak nor its absence.",
         NO_CONTROL: " Without people to compare with, how much of this the release gives away is unknown.",
+        NOTHING: "",  # the sentence has no such end then
     }
     return text + closing[verdict]
 

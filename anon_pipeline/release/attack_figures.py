@@ -33,7 +33,7 @@ from anon_pipeline.release.fineness import (
     step_at_least,
     without_numbers,
 )
-from anon_pipeline.release.noise import NO_NOISE, Noise
+from anon_pipeline.release.noise import Noise
 from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
@@ -51,6 +51,10 @@ OF_THE_TABLE = {
     "share_of_ranks",
 }  # fmt: skip
 OF_MEMBERS = {"success_among_all_that_fit", "guess_certain"}
+#: Details of singling out that follow from the released table; all others count the people who meet a condition.
+OF_CONDITIONS = {"conditions", "by_column"}
+#: The detail of the order of rows that says how many of them follow one another as in the source.
+NEIGHBOURS = "neighbours_in_source_order"
 #: The most that conditions single out by luck: a condition that one of n people is expected to meet.
 MOST_LUCK = math.exp(-1)
 
@@ -151,9 +155,7 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
     control = None if finding["control"] is None else Rate(**finding["control"])
     of_attack, of_control = of.noise.of(name, "attack"), of.noise.of(name, "control")
-    if not attack.trials or (name.startswith(OF_ROWS) and not of.held_out):
-        return finding
-    if name.startswith(OF_RARE_VALUES):
+    if name.startswith(OF_RARE_VALUES):  # also where no member was found to have one, since others may
         named = _in_steps(attack, of.members, of_attack)
         others = None if control is None else _in_steps(control, of.control, of_control)
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
@@ -161,6 +163,8 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
         return finding
     if name.startswith(OF_ROWS):
         return _ordered(finding, attack, control, of)
+    if not attack.trials:  # that nothing can be tried follows from the table
+        return finding
     if criterion == "singling_out":
         return _singled_out(finding, attack, control, of)
     if criterion == "membership":
@@ -177,15 +181,20 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
 
 
 def _ordered(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
-    """How many rows stand in the source's order is drawn; not so how many people differ, which are the trials."""
-    trials = of.released
-    chance = _blind(control, trials, of, of.noise.of(str(finding["name"]), "control"))
+    """How many rows stand in the source's order is drawn; not so how many people differ, which are the trials.
+
+    Which rows follow one another as in the source hangs on where each value puts a person among the others there.
+    """
+    trials, noise = of.released, of.noise.of(str(finding["name"]))
+    chance = _blind(control, trials, of, noise.of("control"))
     rates = Rates(
         clopper_pearson(round(attack.rate * trials), trials, 0.999), chance, chance, others="rows in random order"
     )
-    told = {"distinct_people": None, "expected_links": rates.attack.successes}
+    told: Facts = {"distinct_people": None, "expected_links": rates.attack.successes}
+    if (neighbours := finding["details"].get(NEIGHBOURS)) is not None:
+        told[NEIGHBOURS] = _share(neighbours, trials, noise.of(NEIGHBOURS))
     details = {name: told.get(name, figure) for name, figure in finding["details"].items()}
-    return {**with_rates(finding, rates), "details": details}
+    return {**(with_rates(finding, rates) if attack.trials else finding), "details": details}
 
 
 def _blind(rate: Rate, trials: int, of: _Asked, noise: Noise) -> Rate:
@@ -212,18 +221,25 @@ def _details(details: Facts, attack: Rate, of: _Asked, noise: Noise) -> Facts:
 
 
 def _singled_out(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
-    """Of the luck the estimate is told, in steps; its interval is all that luck can be.
+    """Every share in steps; of the luck the estimate is told, and its interval is all that luck can be.
+
+    Conditions follow from the table. Which members meet one, and so which of them meet it alone, follows from
+    quasi-identifiers that it does not show; so does how often a condition would be met blindly.
 
     The luck among all members is estimated from fewer control people, so that one of these weighs as much as several
     members. The ends of its exact interval solve linear programs, and one person can move them farther.
     """
-    conditions = attack.trials
+    conditions, noise = attack.trials, of.noise.of(str(finding["name"]))
     step = step_at_least(max(1 / math.sqrt(conditions), max(of.members_per_control, 1) / conditions / PART_OF_A_STEP))
-    rate = min(share_in_steps(control.rate, step, of.noise.of(str(finding["name"]), "control")), MOST_LUCK)
+    rate = min(share_in_steps(control.rate, step, noise.of("control")), MOST_LUCK)
     luck = Rate(rate * conditions, conditions, rate, 0.0, MOST_LUCK)
-    baseline = Rate(**finding["baseline"])
-    blind = known(_share(baseline.rate, conditions, NO_NOISE), conditions)  # it follows from the table
-    return with_rates(finding, Rates(attack, luck, blind, others="as many people not in it"))
+    blind = known(_share(float(finding["baseline"]["rate"]), conditions, noise.of("baseline")), conditions)
+    alone = _share_in_steps(attack, conditions, noise.of("attack"))
+    details = {name: figure if name in OF_CONDITIONS else None for name, figure in finding["details"].items()}
+    return {
+        **with_rates(finding, Rates(alone, luck, blind, others="as many people not in it")),
+        "details": details,
+    }
 
 
 def _by_knowledge(size: Facts, people: int, noise: Noise) -> Facts:

@@ -26,7 +26,10 @@ def sentences(content: Mapping[str, Any]) -> list[str]:
     if not any(finding.get("verdict") == LEAK for finding in both):
         return []
     tried = sorted((finding for finding in both if _trials(finding)), key=_trials, reverse=True)
-    return [" ".join([*_beside_the_promise(content), *map(_in_words, tried), _remedy(tried)])]
+    about = "about " if part(content, "audit").get("control_kind") == "held_out" else ""  # then it is told in steps
+    return [
+        " ".join([*_beside_the_promise(content), *(_in_words(finding, about) for finding in tried), _remedy(tried)])
+    ]
 
 
 def _trials(finding: Mapping[str, Any]) -> int:
@@ -44,7 +47,7 @@ def _beside_the_promise(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _in_words(finding: Mapping[str, Any]) -> str:
+def _in_words(finding: Mapping[str, Any], about: str) -> str:
     """ "By one value of visits, 14 of 14 conditions tried were met by exactly one person (100 %, ...)." """
     attack, leak = part(finding, "attack"), part(finding, "leak")
     named = _columns(finding)
@@ -53,8 +56,8 @@ def _in_words(finding: Mapping[str, Any]) -> str:
     else:
         by = f"By a class and kept values{f', above all of {listed(named)}' if named else ''}"
     text = (
-        f"{by}, {count(round(attack.get('successes') or 0))} of {count(attack.get('trials'))} conditions tried were "
-        f"met by exactly one person ({percent(attack.get('rate'))}, 95\u00a0% interval {_interval(attack)})"
+        f"{by}, {about}{count(round(attack.get('successes') or 0))} of {count(attack.get('trials'))} conditions tried "
+        f"were met by exactly one person ({percent(attack.get('rate'))}, 95\u00a0% interval {_interval(attack)})"
     )
     if known(leak.get("leak")):
         text += f"; being in the release adds {percent(leak['leak'])} ({_interval(leak)})"

@@ -17,14 +17,16 @@ from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.attack.models_audit import Effort, audit_fitted
 from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, LEAK, Criterion, Known, Rates, finding, known, wilson
 from anon_pipeline.attack.released import Knowledge
+from anon_pipeline.attack.singling_out import singling_out
 from anon_pipeline.attack.table_audit import audit_table
-from anon_pipeline.attack.targets import Tables
+from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline.audit.people import Bound
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.without_target import scored_rows
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release import attack_figures
+from anon_pipeline.release.fineness import PART_OF_A_STEP
 from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.report.attacks import in_words
 from anon_pipeline.spec import ReleaseSpec
@@ -302,6 +304,68 @@ def test_a_sentence_says_what_the_figures_say() -> None:
     # A sentence of unknown form is not kept, since it could tell what is not to be told.
     other = content([dataclasses.replace(exact, sentence="12.75 % of others")])
     assert "12.75" not in told(other)["findings"][0]["sentence"]
+
+
+def overlapping(age: int) -> dict[str, Any]:
+    """Singling out in two classes whose intervals overlap; one person's age, which their class leaves open, is given.
+
+    Each has 40 numbers of visits that nobody else of their class has; those of the first class are in the second, too.
+    """
+    random = np.random.default_rng(0)
+    people = pd.DataFrame({"age": np.r_[random.integers(20, 40, 40), random.integers(41, 60, 40)]})
+    people["visits"] = np.r_[np.arange(40), np.arange(40)]
+    people.loc[40, "age"] = age
+    shown = people.assign(age=["20 - 40"] * 40 + ["30 - 60"] * 40)
+    others = pd.DataFrame({"age": random.integers(20, 60, 40), "visits": random.integers(100, 140, 40)})
+    attacked = read_attacked(Tables(shown, people, others), Knowledge(("age",), (), ("visits",), ("age", "visits")))
+    return content(singling_out(attacked)) | {"members": 80, "control": 40}
+
+
+def test_whom_conditions_single_out_does_not_tell_a_members_age() -> None:
+    """All conditions are tried where there are few, so that one met by two people said where one of them lies."""
+    exact, told_of = [overlapping(age) for age in (35, 50)], []
+    rates = [of_name(one, "singling out, all columns") for one in exact]
+    assert {one["attack"]["trials"] for one in rates} == {80}
+    assert rates[0]["attack"]["successes"] != rates[1]["attack"]["successes"]
+    for one in exact:
+        told_of.append(told(one, noise=Unmoved(Key(bytes(32)), "people", "v")))
+    assert told_of[0] == told_of[1]
+    first, second = in_steps(exact[0]), in_steps(exact[1])
+    assert ("audit", "singling out, all columns", "attack") in first and first.keys() == second.keys()
+    assert max(abs(first[name] - second[name]) for name in first) <= PART_OF_A_STEP + 1e-9
+    details = of_name(told_of[0], "singling out, all columns")["details"]
+    assert details["nobody_meets"] is None and details["people_meeting_one"] is None
+    assert details["conditions"] == 80 and details["by_column"] == {"visits": 1.0}
+
+
+def test_how_rows_follow_one_another_is_told_in_steps() -> None:
+    """The source's order is that of hashes of everybody's values: of 899 pairs of rows one value moves two."""
+    rates = Rates(wilson(1, 880), known(1 / 900), known(1 / 900), others="rows in random order")
+    every = []
+    for follow in (449, 450, 451):
+        details = {"distinct_people": 880, "neighbours_in_source_order": follow / 899, "expected_links": 1.0}
+        one = finding("row order", "linkability", Known(()), "picks the right record", rates, details)
+        every.append(told(content([one]))["findings"][0])
+    assert every[0] == every[1] == every[2]
+    assert every[0]["details"]["neighbours_in_source_order"] == 0.5
+
+
+@pytest.mark.parametrize("kind", ["twin", "held_out"])
+def test_where_no_member_has_a_rare_value_the_others_who_have_one_are_not_counted(kind: str) -> None:
+    """Of many people some are asked about: none of these may have a value that one of those in no file has."""
+    every = []
+    for rare in (0, 1, 2):
+        rates = Rates(wilson(0, 0), wilson(rare, rare), known(0.1, 0))
+        one = finding("skewness: visits", "inference", Known(("age",)), "finds one who has", rates)
+        every.append(told(content([one], kind))["findings"][0])
+    assert every[0] == every[1] == every[2]
+
+
+def test_rows_that_nothing_tells_apart_do_not_tell_how_many_people_differ() -> None:
+    rates = Rates(wilson(0, 0), known(0, 0), known(0, 0), others="rows in random order")
+    one = finding("row order within groups", "linkability", Known(()), "picks", rates, {"distinct_people": 880})
+    published = told(content([one]))["findings"][0]
+    assert (published["verdict"], published["details"]) == ("nothing to attack", {"distinct_people": None})
 
 
 def test_conditions_that_nobody_tried_stay_nothing() -> None:

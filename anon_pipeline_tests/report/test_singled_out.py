@@ -32,6 +32,12 @@ def test_all_that_one_needs_to_judge_it_is_in_one_place() -> None:
     assert "coarser values of visits, capital_gain and age by a masking step" in text
 
 
+def test_a_number_that_is_told_in_steps_is_told_as_about_so_many() -> None:
+    content = manifest_content() | {"audit": {"findings": [ALL], "control_kind": "held_out"}}
+    assert "about 223 of 400 conditions tried" in " ".join(singled_out.sentences(content))
+    assert "about" not in told(ALL)
+
+
 def test_an_older_release_that_names_no_column_is_told_without() -> None:
     text = told(attack("all columns", 223, 400, 48, None))
     assert "By a class and kept values, 223 of 400 conditions" in text
