@@ -114,7 +114,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
             "risk": {"before": fineness.risk(before, grouped, of.noise), "after": after},
             "noise": of.noise.scale,
         },
-        "utility": fineness.utility(of.utility),
+        "utility": fineness.utility(of.utility, of.noise.of("utility")),
         "audit": attacks,
         "masking": fineness.masking(of.people.get("masking"), of.noise),
         "maps": of.maps,

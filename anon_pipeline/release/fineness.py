@@ -264,38 +264,54 @@ def weighted(risk: dict[str, Any], people: int) -> dict[str, Any]:
     return {"weighted": at_least | {what: min(1.0, step_at_least(risk[what])) for what in ("max", "mean")}}
 
 
-def utility(content: dict[str, Any]) -> dict[str, Any]:
+def utility(content: dict[str, Any], noise: Noise) -> dict[str, Any]:
     """Rounded scores of models, whose folds are drawn with the private key, and the change for groups of people.
 
     A group is defined by the source, and the people of a class may come from several. So its scores would say what the
     class hides: the share of the group with each value of the target, and an error that is one person's. Only the
     difference of the accuracy is published, in steps of 1/sqrt(people of the group), and for 100 people or more.
     Calibration is coarsened, too. Scores of other targets are under `targets`, in the same form.
+
+    Parameters
+    ----------
+    noise : that of the sizes of groups, which are counted in the source
     """
     coarsened: dict[str, Any] = rounded(content)
     if content.get("calibration"):
         coarsened["calibration"] = _calibration(content["calibration"], content["rows"], content["task"])
     coarsened |= (
-        {"targets": {name: utility(of_target) for name, of_target in content["targets"].items()}}
+        {
+            "targets": {
+                name: utility(of_target, noise.of("targets", name)) for name, of_target in content["targets"].items()
+            }
+        }
         if "targets" in content
         else {}
     )
     if "subgroups" in content:
-        coarsened["subgroups"] = [
-            _difference_of(group, content["rows"])
+        told = [
+            _difference_of(group, content["rows"], noise.of("subgroups", group["column"], group["value"]))
             for group in content["subgroups"] or []
-            if group["people"] >= FEWEST and "accuracy" in group["metrics"]
+            if "accuracy" in group["metrics"]
         ]
+        coarsened["subgroups"] = [group for group in told if group is not None]
     return coarsened
 
 
-def _difference_of(group: dict[str, Any], rows: int) -> dict[str, Any]:
-    """A group of people, by how much more often or seldom they are predicted rightly, and the step of that."""
-    people = group["people"]
+def _difference_of(group: dict[str, Any], rows: int, noise: Noise) -> dict[str, Any] | None:
+    """A group of people, by how much more often or seldom they are predicted rightly, and the step of that.
+
+    Whether the group is told, and in which step, follows from how many people it has with noise: one of them would else
+    decide it. None for few.
+    """
+    counting = in_steps(group["people"], DECIDING, noise.of("counting"))
+    if counting < FEWEST or rows < FEWEST:
+        return None
     change = group["metrics"]["accuracy"]["difference"]["mean"]
-    difference = {"mean": coarse(change, people, NO_NOISE, signed=True)}  # of folds and models that are drawn
-    named = {"column": group["column"], "value": group["value"], "people": coarse(people, rows, NO_NOISE)}
-    return named | {"step": step_of(people), "metrics": {"accuracy": {"difference": difference}}}
+    difference = {"mean": coarse(change, counting, NO_NOISE, signed=True)}  # of folds and models that are drawn
+    people = coarse(group["people"], rows, noise.of("people"))
+    named = {"column": group["column"], "value": group["value"], "people": people}
+    return named | {"step": step_of(counting), "metrics": {"accuracy": {"difference": difference}}}
 
 
 def _calibration(measured: dict[str, Any], rows: int, task: str) -> dict[str, Any]:

@@ -127,13 +127,13 @@ def test_of_a_group_only_the_difference_of_the_accuracy_is_published() -> None:
         roc_auc={"before": None, "after": None, "difference": None},
     )
     paid = of_group(2_500, mae={"before": 4e4, "after": 3e4, "difference": -1e4})
-    of_few = of_group(99, accuracy={"before": 1.0, "after": 0.9, "difference": -0.1})
+    of_few = of_group(97, accuracy={"before": 1.0, "after": 0.9, "difference": -0.1})
     content = {
         "rows": 10_000,
         "subgroups": [alike, paid, of_few],
         "targets": {"x": {"rows": 10_000, "subgroups": [alike]}},
     }
-    told = fineness.utility(content)
+    told = fineness.utility(content, NO_NOISE)
     expected = {
         "column": "city", "value": "Essen", "people": 2_500, "step": 0.02,
         "metrics": {"accuracy": {"difference": {"mean": -0.06}}},
@@ -153,11 +153,11 @@ def test_calibration_does_not_say_that_nobody_of_a_group_has_the_value(positives
     """Whoever can tell from the release that somebody belongs to the group would know that person's value."""
     observed = [positives / 1_000, *[0.5] * 8, 1 - positives / 1_000]
     content = {"rows": 10_000, "task": "classification", "calibration": of_calibration([1_000] * 10, observed)}
-    published = fineness.utility(content)["calibration"]
+    published = fineness.utility(content, NO_NOISE)["calibration"]
     assert published["before"]["observed"] == [0.0, *[0.5] * 8, 1.0]
     assert published["step"] == fineness.step_of(1_000) == 0.05
     assert published["before"]["predicted"][0] == 0.01235 and published["error"] == {"mean": 0.01235}
-    assert fineness.utility({"rows": 9, "task": "regression", "targets": {"x": content}})["targets"]["x"] == {
+    assert fineness.utility({"rows": 9, "task": "regression", "targets": {"x": content}}, NO_NOISE)["targets"]["x"] == {
         **content, "calibration": published,
     }  # fmt: skip
 
@@ -175,7 +175,9 @@ def test_groups_of_calibration_have_a_hundred_people_and_the_same_mean(
         for when, those in (("before", before), ("after", after))
     }
     measured = {"of": "yes", "error": {"mean": 0.1}, **groups}
-    published = fineness.utility({"rows": rows, "task": "classification", "calibration": measured})["calibration"]
+    published = fineness.utility({"rows": rows, "task": "classification", "calibration": measured}, NO_NOISE)[
+        "calibration"
+    ]
     if rows < fineness.FEWEST:
         assert published == {"of": "yes", "error": {"mean": 0.1}}
         return
@@ -198,7 +200,7 @@ def groups_of(*groups: tuple[int, float, float]) -> dict[str, Any]:
 def published_calibration(rows: int, before: dict[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     measured = {"of": "yes", "error": {"mean": 0.1}, "before": before, "after": after}
     content = {"rows": rows, "task": "classification", "calibration": measured}
-    calibration: dict[str, Any] = fineness.utility(content)["calibration"]
+    calibration: dict[str, Any] = fineness.utility(content, NO_NOISE)["calibration"]
     return calibration
 
 
@@ -221,13 +223,13 @@ def test_a_hundred_people_are_enough() -> None:
     assert published_calibration(100, everybody, everybody)["before"]["observed"] == [0.4]
     assert "before" not in published_calibration(99, everybody, everybody)
     group = of_group(100, accuracy={"before": 1.0, "after": 0.9, "difference": -0.1})
-    assert len(fineness.utility({"rows": 1_000, "subgroups": [group]})["subgroups"]) == 1
+    assert len(fineness.utility({"rows": 1_000, "subgroups": [group]}, NO_NOISE)["subgroups"]) == 1
 
 
 def test_the_mean_of_numbers_is_not_published_by_group() -> None:
     """One huge number would move the mean of its group, and so say in which group its owner is."""
     measured = of_calibration([1_000] * 10, [*[30.0] * 9, 1e7])
-    published = fineness.utility({"rows": 10_000, "task": "regression", "calibration": measured})
+    published = fineness.utility({"rows": 10_000, "task": "regression", "calibration": measured}, NO_NOISE)
     assert published["calibration"] == {"of": "yes", "error": {"mean": 0.01235}}
 
 
@@ -396,3 +398,17 @@ def test_the_rule_is_told_of_large_samples_which_it_estimates_without_pitman() -
     assert told is not None
     shares = {of: estimate["share"] for of, estimate in told["population_uniqueness"].items()}
     assert shares["pitman"] is None and shares["dankar"] == min(shares["zayatz"], shares["snb"])
+
+
+@pytest.mark.parametrize(("people", "rows"), [(99, 1_000), (399, 1_000), (1_249, 10_000)])
+def test_the_size_of_a_group_of_people_rules_nobody_out(people: int, rows: int) -> None:
+    """Whoever knows all but one of a group could tell, at the end of a step, whether the last one belongs to it."""
+    told = []
+    for more in (0, 2):
+        group = of_group(people + more, accuracy={"before": 0.9, "after": 0.84, "difference": -0.06})
+        content = {"rows": rows, "subgroups": [group]}
+        every = [fineness.utility(content, Noise(Key(bytes([place] * 32)), "people", "v")) for place in range(200)]
+        told.append(Counter(str(one["subgroups"]) for one in every))
+    first, second = told
+    assert first.keys() & second.keys() and len(first) > 1
+    assert sum((first - second).values()) <= 0.25 * 200  # two people move few of all tellings, and none for certain
