@@ -36,6 +36,10 @@ VERY_SMALL = (
     "available information, by an anticipated recipient to identify an individual\u201d"
 )
 
+#: What a bound is compared with, by `audit.bounds_on`.
+OF_AN_UPPER_END = "at the upper end of the 95\u00a0% interval"
+OF_AN_ESTIMATE = "by the estimate itself, which may be too low by chance"
+
 
 @dataclass(frozen=True)
 class Row:
@@ -116,14 +120,15 @@ def in_words(
     Parameters
     ----------
     content : the result of `audit.audit`; empty if a release was never attacked
-    demanded : `audit` of the spec, so that bounds without a measurement are reported
+    demanded : `audit` of the spec, so that bounds without a measurement are reported, and what bounds are compared with
     everybody : number of people in the source, so that a sample is reported as such
 
     Returns
     -------
     None if there is nothing to report.
     """
-    bounds = [_bound(bound) for bound in content.get("bounds") or []]
+    of = OF_AN_ESTIMATE if (demanded or {}).get("bounds_on") == "estimate" else OF_AN_UPPER_END
+    bounds = [_bound(bound, of) for bound in content.get("bounds") or []]
     broken = [bound.sentence for bound in bounds if not bound.holds]
     missing = _demanded(demanded or {}) - len(bounds)
     if missing > 0:
@@ -349,12 +354,12 @@ def _of_guide(sentence: str) -> str:
 # Bounds
 
 
-def _bound(bound: Mapping[str, Any]) -> BoundWords:
+def _bound(bound: Mapping[str, Any], of: str) -> BoundWords:
     measured = bound.get("measured")
-    upper = f"{bound_value(str(bound.get('name')), measured)} at the upper end of the 95\u00a0% interval"
+    told = f"{bound_value(str(bound.get('name')), measured)} {of}"
     return BoundWords(
         demand=_capital(str(bound.get("demand") or bound.get("name") or "")),
-        measured=upper if known(measured) else NOT_MEASURED,
+        measured=told if known(measured) else NOT_MEASURED,
         holds=bound.get("holds") is True and known(measured),
     )
 

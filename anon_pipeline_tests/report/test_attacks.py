@@ -223,6 +223,12 @@ def test_a_bound_that_holds_is_shown_with_what_was_measured() -> None:
     assert found.headings_at(2)[0] == "Released"
 
 
+def test_a_bound_on_an_estimate_is_not_said_to_be_on_an_upper_end() -> None:
+    found = page({**content(), "bounds": [BOUND]}, {"linkage": 0.1, "bounds_on": "estimate"})
+    assert "Holds · 9 % by the estimate itself, which may be too low by chance" in found.text
+    assert "at the upper end of the 95 % interval" not in found.text
+
+
 @pytest.mark.parametrize(
     "change", [{"holds": False}, {"measured": None}, {"measured": None, "holds": False}, {"holds": None}]
 )
