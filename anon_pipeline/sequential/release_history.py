@@ -157,8 +157,9 @@ def remember(home: Home, dataset: str, version: str, members: Path, routing: Pat
 def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Window:
     """The newest releases of a dataset that the demand `across_releases` covers, without the one to be made.
 
-    A withdrawn release counts, since its readers still have it. The newest one is the one to be made if it stands and
-    was made from the same people under the same policy (`made_from`): beside itself it could become another release.
+    A withdrawn release counts, since its readers still have it, and one that returned as the current one counts from
+    its return. The newest one is the one to be made if it stands and was made from the same people under the same
+    policy (`made_from`): beside itself it could become another release. If it returned, its return does not count then.
 
     Raises
     ------
@@ -167,13 +168,19 @@ def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Windo
     """
     asked = spec.across_releases
     assert asked is not None  # noqa: S101 (called only with this demand)
-    published = [
-        entry.version for entry in ledger.read(home) if entry.dataset == spec.dataset and entry.action == "publish"
+    lines = [
+        entry
+        for entry in ledger.read(home)
+        if entry.dataset == spec.dataset and entry.action in (ledger.PUBLISH, ledger.CURRENT)
     ]
+    published = [entry.version for entry in lines if entry.action == ledger.PUBLISH]
     if made_from is not None and published and _was_made_from(home, spec.dataset, published[-1]) == made_from:
-        published.pop()
+        lines = [entry for entry in lines if (entry.action, entry.version) != (ledger.PUBLISH, published[-1])]
+    if made_from is not None and lines and _was_made_from(home, spec.dataset, lines[-1].version) == made_from:
+        lines.pop()
+    newest_first = list(dict.fromkeys(entry.version for entry in reversed(lines)))[: asked.window - 1]
     members, unknown = [], []
-    for version in published[-(asked.window - 1) :]:
+    for version in (version for version in published if version in newest_first):
         manifest = home.releases / spec.dataset / version / "manifest.json"
         try:
             content = json.loads(manifest.read_text(encoding="utf-8"))
@@ -226,21 +233,25 @@ def known(home: Home, dataset: str, identifiers: pa.Array) -> BoolArray:
 def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
     """Replace people by random numbers in the history of every release; returns the number of entries.
 
-    Their classes keep their counts. They must be removed from the source first; a person who comes back is a newcomer.
+    A person has the same number in all of them. So their classes keep their counts, and those who stayed are still
+    known to have lost one of their history, for whom company may be needed. With another number in each release it
+    would seem that somebody of another history left each, and nobody theirs.
+
+    They must be removed from the source first; a person who comes back is a newcomer.
     """
     folder = _folder(home, dataset)
     if not (folder / "key").exists():
         return 0
-    people = np.sort(hashed(identifiers, key(home, dataset)))
+    people = np.unique(hashed(identifiers, key(home, dataset)))
+    strangers = (np.frombuffer(os.urandom(8 * len(people)), dtype=np.uint64) >> np.uint64(1)).astype(np.int64)
     replaced = 0
     for file in _members(folder):
         membership = read(file)
         named = np.isin(membership.person, people)
         if not named.any():
             continue
-        strangers = np.frombuffer(os.urandom(8 * int(named.sum())), dtype=np.uint64) >> np.uint64(1)
         person = membership.person.copy()
-        person[named] = strangers.astype(np.int64)
+        person[named] = strangers[np.searchsorted(people, person[named])]
         order = np.argsort(person, kind="stable")
         sink = pa.BufferOutputStream()
         pq.write_table(pa.table({PERSON: person[order], CLASS: membership.class_[order]}), sink)

@@ -12,7 +12,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.guarantees import ABSENT
+from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
@@ -135,6 +135,25 @@ def test_of_several_releases_the_newest_is_the_one_that_may_be_made_again(home: 
     assert beside == [["a", "b", "c"], ["a", "b", "c"], ["a", "b"]]
 
 
+def test_a_release_that_returned_counts_from_its_return(home: Home) -> None:
+    """Its readers have it as the newest: of two releases side by side the one before the return is the older."""
+    origins = {version: release_history.origin(home, spec(window=2), version) for version in "abc"}
+    for version in "ab":
+        publish(home, version * 12, IDS, [0] * 6, made_from=origins[version])
+
+    def beside(made_from: str | None = None, window: int = 2) -> list[str]:
+        return [one.version[0] for one in release_history.window(home, spec(window=window), made_from).members]
+
+    before = [beside(origins["a"], window) for window in (2, 3)]
+    ledger.append(home, ledger.CURRENT, "people", "a" * 12, "0" * 64)
+    assert beside() == beside(origins["c"]) == ["a"] and beside(window=3) == ["a", "b"]
+    assert [beside(origins["a"], window) for window in (2, 3)] == before == [["b"], ["a", "b"]], "made again as it was"
+    assert beside(origins["b"]) == beside(origins["b"], window=3) == ["a"]
+    publish(home, "c" * 12, IDS, [0] * 6, made_from=origins["c"])
+    assert beside() == ["c"] and beside(window=3) == ["a", "c"] and beside(window=4) == ["a", "b", "c"]
+    assert beside(origins["c"]) == ["a"]
+
+
 def test_people_beyond_all_hashes_of_a_release_are_not_in_it() -> None:
     member = release_history.Membership("a", np.array([10, 20, 30]), np.array([0, 1, 1]))
     assert member.classes_of(np.array([5, 10, 15, 30, 31])).tolist() == [ABSENT, 0, ABSENT, 1, ABSENT]
@@ -187,3 +206,18 @@ def test_who_is_forgotten_leaves_a_stranger_behind(home: Home) -> None:
     assert release_history.forget(home, "people", pa.array(["person 2"])) == 0
     assert release_history.forget(home, "another", IDS) == 0
     assert not (home.private / "another/memberships/key").exists()
+
+
+def test_who_is_forgotten_is_still_missed_by_those_of_their_history(home: Home) -> None:
+    """A forgotten person who left needs company; two who left other histories would have given nobody any."""
+    publish(home, "a" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    publish(home, "b" * 12, IDS, [0, 0, 0, 1, 1, 1])
+    others = release_history.hashed(IDS.filter(pa.array([place != 2 for place in range(6)])), window_key(home))
+    before = release_history.window(home, spec()).histories(others)
+    release_history.forget(home, "people", IDS.slice(2, 1))
+    window = release_history.window(home, spec())
+    history, departed = window.histories(others)
+    assert departed.sum() == before[1].sum() == 1 and departed[history[0]] == 1
+    everybody = np.unique(np.concatenate([member.person for member in window.members]))
+    new = np.where(np.isin(everybody, others), 0, ABSENT)
+    assert intersection([member.classes_of(everybody) for member in window.members], new, 2).left == 1
