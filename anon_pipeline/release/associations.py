@@ -87,8 +87,16 @@ def _of_values(counted: Histogram) -> Variable:
 
 
 def _pair(name: str, other: str, source: Rows, shown: Rows) -> dict[str, Any]:
-    """The association of two columns, in which no person weighs much, and how many people count before."""
-    pools, people = rare_of(source)
-    before, after = (robust_association(rows, pools) for rows in (source, shown))
+    """The association of two columns, in which no person weighs much, and how many people count before.
+
+    Rare categories are put together on either side by what is rare there. What is rare in the source does not show in
+    the release, and where one person decides it, the release's figure, which has no noise, would tell.
+    """
+    (before, people), (after, _) = (_robust(rows) for rows in (source, shown))
     measure = MEASURES[source[0].ordered + source[1].ordered]
     return {"columns": [name, other], "measure": measure, "before": before, "after": after, "people": people}
+
+
+def _robust(rows: Rows) -> tuple[float | None, int]:
+    pools, people = rare_of(rows)
+    return robust_association(rows, pools), people
