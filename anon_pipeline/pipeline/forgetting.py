@@ -48,9 +48,9 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
     Raises
     ------
     InputError
-        If the file cannot be read, nobody in it is found, the spec has no sequential publication, or somebody to be
-        forgotten is still in the table of the last run. This person would come back as a newcomer, though former
-        releases show that they are none, and would have fewer candidates than demanded.
+        If the file cannot be read, nobody in it is found, the spec has no sequential publication, or the table of the
+        last run has somebody to be forgotten, or is not stored any more. Who is still in the source would come back as
+        a newcomer, though former releases show that they are none, and would have fewer candidates than demanded.
     """
     if spec.person is None:
         raise InputError(f"{spec.dataset}: its spec names no person, so nothing is kept about anybody's classes")
@@ -63,6 +63,12 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
                 f"releases of {spec.dataset}; write the values of {spec.person}, one a line"
             )
         still = _still_there(home, spec, asked)
+        if still is None:
+            raise InputError(
+                f"{spec.dataset}: nobody was forgotten: no table of a run is stored any more, which would tell whether "
+                "these people are still in the source, from which they would come back as newcomers; take them out of "
+                "it, run the dataset, and forget them then"
+            )
         if still:
             raise InputError(
                 f"{spec.dataset}: nobody was forgotten: {still:,} of these people are in the table of the last run, "
@@ -100,10 +106,13 @@ def _known(home: Home, dataset: str, lines: list[str]) -> tuple[BoolArray, tuple
     return found[0] | found[1], (texts, numbers)
 
 
-def _still_there(home: Home, spec: ReleaseSpec, asked: Iterable[pa.Array]) -> int:
-    """The number of people to be forgotten who are in the stored table of the last run; 0 if there is none."""
+def _still_there(home: Home, spec: ReleaseSpec, asked: Iterable[pa.Array]) -> int | None:
+    """The number of people to be forgotten who are in the stored table of the last run.
+
+    None if there is none, as where retention or a person has removed it.
+    """
     texts = pa.concat_arrays([identifiers.cast(pa.string()) for identifiers in asked]).unique()
-    most = 0
+    most: int | None = None
     for step in WITH_IDENTIFIERS:
         folder = stored_folder(home, spec.dataset, step)
         table = None if folder is None else folder / DATA
@@ -114,5 +123,5 @@ def _still_there(home: Home, spec: ReleaseSpec, asked: Iterable[pa.Array]) -> in
                 pc.is_in(batch.column(0).cast(pa.string()), texts).to_numpy(zero_copy_only=False).sum()
                 for batch in stored.iter_batches(columns=[spec.person])
             ]
-        most = max(most, int(sum(there)))
+        most = max(most or 0, int(sum(there)))
     return most

@@ -8,6 +8,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.automation.retention import remove_stage
 from anon_pipeline.pipeline.forgetting import Forgotten, forget_people
 from anon_pipeline.sequential import release_history
 from anon_pipeline_tests.sequential.test_release_history import publish, spec
@@ -19,7 +20,16 @@ NAMES = ["ann", " bo ", "bo", "cy", "7"]
 def home(tmp_path: Path) -> Home:
     home = Home(tmp_path / "home").prepare()
     publish(home, "a" * 12, pa.array(NAMES), [0] * 5)
+    store(home, "raw_data", pa.array(["somebody else"]))
     return home
+
+
+def store(home: Home, step: str, identifiers: pa.Array) -> None:
+    """The table of a run, as a step stores it."""
+    folder = home.private_folder("people") / step
+    (folder / ("f" * 16)).mkdir(parents=True, exist_ok=True)
+    (folder / "current").write_text("f" * 64)
+    pq.write_table(pa.table({"id": identifiers}), folder / ("f" * 16) / "data.parquet")
 
 
 def left(home: Home) -> list[str]:
@@ -52,6 +62,7 @@ def test_numbers_are_found_as_numbers(tmp_path: Path) -> None:
     home = Home(tmp_path / "home").prepare()
     publish(home, "a" * 12, pa.array([7, 8, 9]), [0, 0, 0])
     publish(home, "b" * 12, pa.array([7, 8, 9]), [0, 0, 0])
+    store(home, "raw_data", pa.array([8]))
     (tmp_path / "gone.txt").write_text("\ufeff7 \n9\n12\n", encoding="utf-8")
     assert forget_people(spec(), home, tmp_path / "gone.txt") == Forgotten(3, 2, 4)
 
@@ -74,13 +85,19 @@ def test_a_list_of_nobody_is_told(home: Home, tmp_path: Path, content: str, sent
 @pytest.mark.parametrize("step", ["raw_data", "followed_people"])
 def test_who_is_still_in_the_table_is_not_forgotten(home: Home, tmp_path: Path, step: str) -> None:
     """They would come back as newcomers, in a class that nobody of their former class is in."""
-    folder = home.private_folder("people") / step
-    (folder / ("f" * 16)).mkdir(parents=True)
-    (folder / "current").write_text("f" * 64)
-    pq.write_table(pa.table({"id": pa.array(["ann", "bo", None])}), folder / ("f" * 16) / "data.parquet")
+    store(home, step, pa.array(["ann", "bo", None]))
     (tmp_path / "gone.txt").write_text("ann\ncy\n")
     with pytest.raises(InputError, match="1 of these people are in the table of the last run"):
         forget_people(spec(), home, tmp_path / "gone.txt")
     assert left(home) == NAMES
     (tmp_path / "gone.txt").write_text("cy\n bo \n")  # whose identifier has blanks is somebody else
     assert forget_people(spec(), home, tmp_path / "gone.txt").entries == 2
+
+
+def test_nobody_is_forgotten_where_no_run_tells_who_is_still_there(home: Home, tmp_path: Path) -> None:
+    """Retention removes the table of the last run, and then everybody seemed to have left the source."""
+    remove_stage(home.private_folder("people") / "raw_data")
+    (tmp_path / "gone.txt").write_text("ann\n")
+    with pytest.raises(InputError, match="no table of a run is stored any more"):
+        forget_people(spec(), home, tmp_path / "gone.txt")
+    assert left(home) == NAMES
