@@ -37,6 +37,7 @@ from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_text, is_workbook
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
+from anon_pipeline.spec.release import RESERVED
 from anon_pipeline.spec.source import path_parts
 
 PARQUET_FILES = (".parquet", ".pq")
@@ -337,13 +338,26 @@ def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, des
     stored = destination.with_name("survey.parquet")
     try:
         selected = store_survey_file(path, stored, path.name)
-        check_names(path.name, pq.read_schema(stored).names)
+        _check_foreign_names(path.name, pq.read_schema(stored).names)
         with exactly(stored) as (place,):
             rows = f"SELECT {selected} FROM read_parquet({place}, {PLAIN})"
             connection.execute(f"COPY ({rows}) TO {literal(str(destination))} (FORMAT parquet)")
         return destination
     finally:
         stored.unlink(missing_ok=True)
+
+
+def _check_foreign_names(label: str, names: Sequence[str]) -> None:
+    """Refuse names that stand twice, and those of our own columns: by `#people` a row would count as many people.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+    """
+    check_names(label, names)
+    if reserved := [name for name in names if RESERVED.fullmatch(name)]:
+        raise InputError(f"{label}: has the column {reserved[0]}, a name that is used for counting; rename it")
 
 
 def import_table(
@@ -358,12 +372,17 @@ def import_table(
 
     The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
     become numbers, if all their fields are numbers, since the order of their values matters.
+
+    Raises
+    ------
+    InputError
+        For a file that is no such table, or has a column with a name that is used for counting.
     """
     if not path.exists():
         raise InputError(f"{path}: there is no such file")
     try:
         if path.is_file() and kind_of(path) == "parquet":
-            check_names(path.name, pq.read_schema(path).names)
+            _check_foreign_names(path.name, pq.read_schema(path).names)
             return path
         destination = scratch / "imported.parquet"
         if path.is_file() and is_survey_file(path):
@@ -372,8 +391,10 @@ def import_table(
             raise InputError(f"{path}: is no CSV or Parquet file")
         with text_relation(connection, written or Source(path=path.name), path, path.name, scratch, whole=True) as rows:
             source = OpenSource(rows, path.name)
+            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
+            _check_foreign_names(path.name, names)
             select = []
-            for name, *_ in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall():
+            for name in names:
                 number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
                 select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
             people = f"SELECT {', '.join(select)} FROM {source.relation}"

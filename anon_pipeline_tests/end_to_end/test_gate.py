@@ -223,3 +223,17 @@ def test_a_missing_value_is_no_second_value_unless_the_spec_says_so(
     spec = write_spec(tmp_path, roles, "people.csv", privacy=privacy)
     ended = command("verify", tmp_path / "people.csv", "--spec", spec.folder, home=tmp_path / "home")
     assert ended.exit_code == exit_code, ended.said
+
+
+@pytest.mark.parametrize(("name", "ending"), [("#people", "parquet"), ("#people", "csv"), ("#Class", "parquet")])
+def test_a_table_says_of_no_row_how_many_people_it_is(tmp_path: Path, name: str, ending: str) -> None:
+    """A publisher hands in one row a person and a column by which each row counts as a thousand: k = 10 was said to
+    hold, by columns and by a spec, which did not tell of the column either."""
+    people = pd.DataFrame({"age": range(50), "t": ["yes", "no"] * 25, name: [1000] * 50})
+    table = tmp_path / f"people.{ending}"
+    people.to_parquet(table) if ending == "parquet" else people.to_csv(table, index=False)
+    write_spec(tmp_path, {"age": "quasi_identifier", "t": "sensitive"}, "people.csv")
+    for judged_by in (("--quasi-identifiers", "age", "--k", 10), ("--spec", tmp_path)):
+        ended = command("verify", table, *judged_by, home=tmp_path / "home")
+        assert ended.exit_code == 2, ended.said
+        assert f"has the column {name}, a name that is used for counting" in ended.sentence
