@@ -14,9 +14,11 @@ from anon_pipeline.destinations.lake import (
     HOLDS_ANOTHER,
     HOLDS_OTHER,
     NOT_OURS,
-    VERSION,
     WITHDRAWN,
+    Named,
     metadata_of,
+    named_by,
+    named_in,
     working,
 )
 from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
@@ -87,7 +89,7 @@ class DeltaLakeTable:
             if table is None:
                 return ""
             # Where the log names no release any more, the successor was not put here just now: these rows go.
-            if _release_behind(table) in (release.version, None):
+            if _release_behind(table) in (named_by(release), None):
                 table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
             table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
         return (
@@ -98,7 +100,7 @@ class DeltaLakeTable:
     def remains(self, release: Release) -> bool:
         with working(self._label):
             table = self._table(release)
-            return table is not None and _release_behind(table) == release.version
+            return table is not None and _release_behind(table) == named_by(release)
 
     def _table(self, release: Release) -> DeltaTable | None:
         """The table, where there is one; a table that was not made here for this dataset is refused."""
@@ -121,13 +123,12 @@ def _newest(table: DeltaTable) -> dict[str, Any]:
     return next((commit for commit in table.history() if commit.get("operation") not in UPKEEP), {})
 
 
-def _release_behind(table: DeltaTable) -> str | None:
-    """The release whose rows the table has, whatever others did with them since; an empty text if it has none.
+def _release_behind(table: DeltaTable) -> Named | None:
+    """The release whose rows the table has, whatever others did with them since; of empty texts if it has none.
 
     None where the log names no release: the table's own maintenance removes its oldest commits.
     """
-    named = next((commit for commit in table.history() if VERSION in commit or WITHDRAWN in commit), None)
-    return None if named is None else str(named.get(VERSION, ""))
+    return next(filter(None, map(named_in, table.history())), None)
 
 
 def _says(table: DeltaTable, release: Release) -> bool:

@@ -13,11 +13,12 @@ from anon_pipeline.destinations.base import Release
 from anon_pipeline.destinations.lake import (
     HOLDS_ANOTHER,
     HOLDS_OTHER,
-    MANIFEST_HASH,
     NOT_OURS,
-    VERSION,
     WITHDRAWN,
+    Named,
     metadata_of,
+    named_by,
+    named_in,
     working,
 )
 from anon_pipeline.destinations.rows import rows_of, same_rows
@@ -55,7 +56,7 @@ class IcebergTable:
             rows = rows_of(release.folder / DATA)
             table = self._table(release) or self._new_table(release, rows.schema)
             newest = table.current_snapshot()
-            if newest is None or _release_of(newest) != (release.version, release.manifest_hash):
+            if newest is None or _release_of(newest) != named_by(release):
                 _overwrite(table, rows, release)
             _tag(table, release)
 
@@ -74,9 +75,9 @@ class IcebergTable:
             if table is None:
                 return ""
             newest = table.current_snapshot()
-            if newest is not None and _release_behind(table, newest) in (release.version, None):
+            if newest is not None and _release_behind(table, newest) in (named_by(release), None):
                 _empty(table, release)
-            if release.version in table.refs():
+            if (tag := table.refs().get(release.version)) is not None and _is_of(table, tag.snapshot_id, release):
                 table.manage_snapshots().remove_tag(release.version).commit()
             _expire(table, release)
         return (
@@ -88,7 +89,7 @@ class IcebergTable:
         with working(self._label):
             table = self._table(release)
             return table is not None and any(
-                _release_behind(table, snapshot) == release.version for snapshot in table.snapshots()
+                _release_behind(table, snapshot) == named_by(release) for snapshot in table.snapshots()
             )
 
     def _table(self, release: Release) -> Table | None:
@@ -112,24 +113,28 @@ class IcebergTable:
         return load_catalog(self._catalogue)
 
 
-def _release_of(snapshot: Snapshot) -> tuple[str | None, str | None]:
-    """Version and manifest hash of the release that a snapshot has, or will have once it is complete."""
-    properties = {} if snapshot.summary is None else snapshot.summary.additional_properties
-    return properties.get(VERSION), properties.get(MANIFEST_HASH)
+def _release_of(snapshot: Snapshot) -> Named | None:
+    """The release that a snapshot has, or will have once it is complete; None where it names none."""
+    return None if snapshot.summary is None else named_in(snapshot.summary.additional_properties)
 
 
-def _release_behind(table: Table, snapshot: Snapshot) -> str | None:
-    """The release whose rows a snapshot has, whatever others did with them since; an empty text if it has none.
+def _release_behind(table: Table, snapshot: Snapshot) -> Named | None:
+    """The release whose rows a snapshot has, whatever others did with them since; of empty texts if it has none.
 
     None where no snapshot before it names a release.
     """
     before: Snapshot | None = snapshot
     while before is not None:
-        properties = {} if before.summary is None else before.summary.additional_properties
-        if VERSION in properties or WITHDRAWN in properties:
-            return str(properties.get(VERSION, ""))
+        if (named := _release_of(before)) is not None:
+            return named
         before = None if before.parent_snapshot_id is None else table.snapshot_by_id(before.parent_snapshot_id)
     return None
+
+
+def _is_of(table: Table, number: int, release: Release) -> bool:
+    """Whether a snapshot has the rows of a release, or of none that is named."""
+    snapshot = table.snapshot_by_id(number)
+    return snapshot is None or _release_behind(table, snapshot) in (named_by(release), None)
 
 
 def _says(table: Table, release: Release) -> bool:
@@ -139,7 +144,7 @@ def _says(table: Table, release: Release) -> bool:
         newest is not None
         and tag is not None
         and tag.snapshot_id == newest.snapshot_id
-        and _release_of(newest) == (release.version, release.manifest_hash)
+        and _release_of(newest) == named_by(release)
     )
 
 
@@ -175,7 +180,7 @@ def _tag(table: Table, release: Release) -> None:
 def _expire(table: Table, release: Release) -> None:
     """Expire the snapshots of a release and those that others made of it; remove the files that no other has."""
     expired = [
-        snapshot for snapshot in table.snapshots() if _release_behind(table, snapshot) in (release.version, None)
+        snapshot for snapshot in table.snapshots() if _release_behind(table, snapshot) in (named_by(release), None)
     ]
     if not expired:
         return

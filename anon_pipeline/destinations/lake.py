@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pyarrow as pa
 
@@ -17,6 +18,8 @@ from anon_pipeline.errors import InputError, Unavailable
 VERSION, MANIFEST_HASH = "anon_pipeline.version", "anon_pipeline.manifest_sha256"
 #: The key in the metadata of a state without rows; it names the release that was taken back.
 WITHDRAWN = "anon_pipeline.withdrawn"
+#: Version and manifest hash of a release: two homes make the same version, each with a manifest of its own.
+Named = tuple[str, str]
 #: How libraries quote an error of the system.
 OF_SYSTEM = re.compile(r"\(os error ([0-9]+)\)")
 #: Exceptions of both libraries where another writer commits first.
@@ -29,6 +32,18 @@ HOLDS_ANOTHER = "the newest state of the table is not this release"
 def metadata_of(release: Release) -> dict[str, str]:
     """The metadata of a state that names the release."""
     return {VERSION: release.version, MANIFEST_HASH: release.manifest_hash}
+
+
+def named_by(release: Release) -> Named:
+    """The release as the metadata of a state names it."""
+    return release.version, release.manifest_hash
+
+
+def named_in(metadata: Mapping[str, Any]) -> Named | None:
+    """The release that a state's metadata name, of empty texts where it was taken back; None where they name none."""
+    if VERSION in metadata:
+        return str(metadata[VERSION]), str(metadata.get(MANIFEST_HASH))
+    return ("", "") if WITHDRAWN in metadata else None
 
 
 @contextmanager

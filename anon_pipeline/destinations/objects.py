@@ -7,6 +7,7 @@ objects is changed.
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ class ObjectPrefix:
     def take_back(self, release: Release) -> str:
         with asking(self._address):
             store = filesystem_of(self._address)
+            if self._is_of_another_home(store, release):
+                return "the release of this version there is another home's, and stays"
             if _read(store, self._pointer(release)) == _pointed(release):
                 store.delete_file(self._pointer(release))
             # The manifest is removed first: without it the other objects are no release.
@@ -85,7 +88,26 @@ class ObjectPrefix:
     def remains(self, release: Release) -> bool:
         with asking(self._address):
             store = filesystem_of(self._address)
+            if self._is_of_another_home(store, release):
+                return False
             return bool(self._sizes(store, release)) or _read(store, self._pointer(release)) == _pointed(release)
+
+    def _is_of_another_home(self, store: FileSystem, release: Release) -> bool:
+        """Whether a whole release of the same dataset and version is there that this home has not put there.
+
+        Two homes make the same version of the same table by the same spec, and each has a manifest of its own. A
+        manifest that is none, or that names other files than there are, is ours and was altered.
+        """
+        content = _read(store, self._object(release, MANIFEST))
+        if content is None or hashlib.sha256(content).hexdigest() == release.manifest_hash:
+            return False
+        try:
+            manifest = json.loads(content)
+            named = {str(name): str(facts["sha256"]) for name, facts in manifest["files"].items()}
+            is_same = (manifest["dataset"], manifest["version"]) == (release.dataset, release.version)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return False
+        return is_same and all(_hash_of(store, self._object(release, name)) == hash_ for name, hash_ in named.items())
 
     def _object(self, release: Release, name: str) -> str:
         return f"{path_of(self._address)}/{release.dataset}/{release.version}/{name}"
@@ -122,7 +144,7 @@ def _write(store: FileSystem, to: str, content: bytes) -> None:
 
 
 def _read(store: FileSystem, path: str) -> bytes | None:
-    """The content of a small object; None where there is none."""
+    """The content of an object of at most `CHUNK_BYTES`, such as a pointer or a manifest; None where there is none."""
     try:
         with store.open_input_stream(path, compression=None) as stream:
             content: bytes = stream.read(CHUNK_BYTES)

@@ -117,7 +117,7 @@ class DatabaseSchema:
         with self._transaction() as cursor:
             if not self._exists(cursor, release.dataset + RELEASES):
                 return ""
-            mine = f"{self._named(release, RELEASES)} WHERE version = {literal(release.version)}"
+            mine = f"{self._named(release, RELEASES)} WHERE {_is(release)}"
             if self._rows(cursor, f"SELECT version FROM {mine} AND current"):
                 for ending in ("", "_classes"):
                     cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
@@ -129,10 +129,7 @@ class DatabaseSchema:
     def remains(self, release: Release) -> bool:
         with self._transaction() as cursor:
             return self._exists(cursor, release.dataset + RELEASES) and bool(
-                self._rows(
-                    cursor,
-                    f"SELECT version FROM {self._named(release, RELEASES)} WHERE version = {literal(release.version)}",
-                )
+                self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} WHERE {_is(release)}")
             )
 
     def _prepare(self, cursor: Cursor, release: Release) -> None:
@@ -252,6 +249,11 @@ class DatabaseSchema:
             if error.errno is not None:
                 raise
             raise Unavailable(f"{label}: {_sentence(reached, None)}") from None
+
+
+def _is(release: Release) -> str:
+    """The condition for the line of a release: another home's of the same version has another manifest."""
+    return f"version = {literal(release.version)} AND manifest_sha256 = {literal(release.manifest_hash)}"
 
 
 def _commit(connection: Connection) -> None:

@@ -296,3 +296,18 @@ def test_a_table_that_is_no_release_of_the_dataset_is_never_overwritten(home: Ho
     publish(home, "v1", rows("v1"))
     assert "is a table that is no release of this dataset" in failure(home, "v1", kind.place)
     assert kind.read() == before
+
+
+def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, kind: Kind, tmp_path: Path) -> None:
+    """Two homes make the same version of the same table; the withdrawal of one took the rows of the other along."""
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    other = Home(tmp_path / "other").prepare()
+    deliver(other, publish(other, "v1", rows("v2")), kind.place)
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert same(kind.read(), "v2")
+    assert delivery.verify(other) == delivery.verify(home) == []
+    assert kind.holding(f"{FOUND} v1") == []
+    withdraw(other, "v1", "too much")
+    delivery.deliver(other, DATASET, "v1")
+    assert kind.holding(FOUND) == []

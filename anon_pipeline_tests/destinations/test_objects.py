@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
-from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, killed_at, publish
+from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, killed_at, publish, table
 from anon_pipeline_tests.object_store import BUCKET, SECRET, ObjectStore
 
 PLACE = Destination(objects=f"s3://{BUCKET}/open")
@@ -186,6 +187,25 @@ def test_what_another_home_has_put_there_is_not_overwritten(home: Home, store: O
     store.put(f"open/{DATASET}/v1/manifest.json", b"{}")
     assert "has a release v1 that another home has put there" in failure(home, "v1", PLACE)
     assert names(store) == {"v1/manifest.json"}
+
+
+def test_what_another_home_has_put_there_is_not_taken_back(home: Home, tmp_path: Path, store: ObjectStore) -> None:
+    """Two homes make the same version of the same table: the delivery of one is refused, and its withdrawal deleted
+    the release of the other with its pointer."""
+    other = Home(tmp_path / "other").prepare()
+    deliver(other, publish(other, "v1", table("other")), PLACE)
+    publish(home, "v1")
+    assert "another home" in failure(home, "v1", PLACE)
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    (copy,) = record.read(home, DATASET, "v1")
+    assert (copy.state, "another home's, and stays" in copy.why) == (record.TAKEN_BACK, True)
+    assert read(store) == "v1"
+    assert delivery.verify(other) == delivery.verify(home) == []
+    store.put(f"open/{DATASET}/v1/manifest.json", b"{}")
+    withdraw(other, "v1", "too much")
+    delivery.deliver(other, DATASET, "v1")
+    assert names(store) == set(), "of a release whose manifest was altered nothing stays"
 
 
 @pytest.mark.long

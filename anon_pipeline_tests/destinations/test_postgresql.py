@@ -203,6 +203,20 @@ def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
     assert "people" not in server.dump("postgres")
 
 
+@pytest.mark.usefixtures("server")
+def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, tmp_path: Path) -> None:
+    """Two homes make the same version of the same table; the withdrawal of one took the tables of the other along."""
+    deliver(home, publish(home, "v1"), place())
+    other = Home(tmp_path / "other").prepare()
+    deliver(other, publish(other, "v1", table("other")), place())
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(other) == delivery.verify(home) == []
+    withdraw(other, "v1", "too much")
+    delivery.deliver(other, DATASET, "v1")
+    assert delivery.verify(other) == []
+
+
 def test_a_table_that_is_no_release_is_never_dropped(home: Home, server: Server) -> None:
     server.execute(
         f"CREATE SCHEMA {QUOTED} AUTHORIZATION writer; CREATE TABLE {QUOTED}.people_classes (x int); "
