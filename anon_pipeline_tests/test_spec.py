@@ -397,6 +397,26 @@ def test_a_service_says_which_addresses_specs_may_name(tmp_path: Path, monkeypat
         monkeypatch.delenv("ANON_PIPELINE_ALLOW_OBJECTS")
 
 
+def test_no_setting_of_a_trade_off_names_a_table_that_the_spec_may_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's spec named an allowed population, and the owner's own table in place of it under `frontier`."""
+    for folder in ("mine", "owned"):
+        (tmp_path / folder).mkdir()
+    text = GOOD + "frontier: {set: {privacy.k_map.population: [%s]}}\n"
+    text = text.replace("  k_anonymity: {k: 10}", "  k_anonymity: {k: 10}\n  k_map: {k: 5, population: all.csv}")
+    monkeypatch.setenv("ANON_PIPELINE_ALLOW_FILES", "")
+    load(tmp_path / "mine", text % "all.csv, others.csv")
+    with pytest.raises(InputError, match=r"\.\./owned/people\.csv: lies neither with the spec"):
+        load(tmp_path / "mine", text % "../owned/people.csv")
+
+
+@pytest.mark.parametrize("value", ["{k: 5}", "[[{k: 5}]]"])
+def test_a_setting_of_a_trade_off_is_no_group_of_keys(value: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has a group of keys as a value; vary each key by a path of its own"):
+        load(tmp_path, GOOD + f"frontier: {{set: {{privacy.k_anonymity.k: [{value}]}}}}\n")
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

@@ -336,7 +336,12 @@ class ReleaseSpec(Strict):
         keys += [of_server] if of_server is not None else []
         tables = [] if self.source.location is None else [self.source.location]
         keys += [place.connection.file for place in self.publish if place.connection and place.connection.file]
-        check_files(self.folder, [*tables, *self._populations()], lists, keys)
+        tables += self._populations()
+        if self.frontier is not None:
+            alone = self.model_copy(update={"frontier": None})
+            for setting in self.frontier.settings():
+                tables += alone.replaced(setting)._populations()
+        check_files(self.folder, tables, lists, keys)
         check_destinations(self.folder, self.publish)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:

@@ -41,6 +41,8 @@ class TradeOff(Strict):
                 )
             if not values:
                 raise ValueError(f"{path}: has no values to vary over")
+            if any(map(_holds_keys, values)):
+                raise ValueError(f"{path}: has a group of keys as a value; vary each key by a path of its own")
         if self.k and K_PATH in self.set_:
             raise ValueError(f"{K_PATH}: is varied twice; k is the same")
         return self
@@ -84,6 +86,10 @@ def _values(given: str, text: str) -> list[Any]:
     if not isinstance(values, list) or not values:
         raise InputError(f"{given}: has no values that can be read; write them with commas, as 0.2,0.4")
     return values
+
+
+def _holds_keys(value: Any) -> bool:
+    return isinstance(value, dict) or (isinstance(value, list | tuple) and any(map(_holds_keys, value)))
 
 
 def _hashable(value: Any) -> Any:
