@@ -130,8 +130,7 @@ def _in_workbook(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None if math.isnan(value) else str(value)
     if isinstance(value, Decimal | int):
-        number = float(value)
-        return value if abs(number) < EXACT and value == number else str(value)
+        return value if _as_float(value) == value else str(value)
     if isinstance(value, datetime | date):
         return value if value.year >= 1900 and getattr(value, "tzinfo", None) is None else value.isoformat()
     if isinstance(value, str) and len(value) > WORKBOOK_LETTERS:
@@ -163,11 +162,19 @@ def _write_survey_file(kind: str) -> Writer:
     return write
 
 
+def _as_float(number: Decimal | int) -> Decimal | None:
+    """The number that is read where a whole number or a decimal is held as a float; None beyond `EXACT`.
+
+    A float is written with the fewest digits that are its own: that of 12.35 is read as 12.35, although it is not that.
+    """
+    return Decimal(repr(float(number))) if -EXACT < number < EXACT else None
+
+
 def _loses_digits(column: pa.ChunkedArray) -> bool:
     """Whether a float cannot hold a number of a column of whole numbers or decimals."""
     if not (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
         return False
-    return any(abs(number) >= EXACT for number in column.unique().drop_null().to_pylist())
+    return any(_as_float(number) != number for number in column.unique().drop_null().to_pylist())
 
 
 def _for_survey(column: pa.ChunkedArray) -> Any:

@@ -153,6 +153,14 @@ def test_numbers_and_days_that_a_workbook_cannot_hold_are_texts(home: Home, tmp_
     assert [second[0], second[1].date()] == [2**53 - 1, days[1]]
 
 
+def test_decimals_of_a_workbook_are_numbers_where_it_can_hold_their_digits(home: Home, tmp_path: Path) -> None:
+    """12.35 was a text, since no float is exactly that, and 12.5 beside it a number: a sum left out the texts."""
+    digits = ["12.3500000", "12.5000000", "-0.1000000", "0.0000000", "12345678901.1234567"]
+    file = exported(home, tmp_path, ".xlsx", pa.table({"n": [Decimal(one) for one in digits]}))
+    _, *rows = rows_of(file)
+    assert [row[0] for row in rows] == [12.35, 12.5, -0.1, 0, digits[-1]]
+
+
 @pytest.mark.parametrize(
     ("value", "sentence"), [("a\x01", "cannot hold a character"), ("a" * 32_768, "at most 32,767 letters")]
 )
@@ -178,6 +186,8 @@ def test_a_number_that_stata_cannot_hold_is_told(home: Home, tmp_path: Path) -> 
         ([2**53], "cannot hold all digits"),
         ([-(2**60), None], "cannot hold all digits"),
         ([Decimal(2**53)], "cannot hold all digits"),
+        ([Decimal("12345678901.1234567")], "cannot hold all digits"),
+        ([Decimal("12.35"), Decimal("-0.10")], None),
         ([2**53 - 1], None),
         ([datetime.date(1, 1, 1), datetime.date(9999, 12, 31)], None),
         ([datetime.datetime(1000, 1, 1), datetime.datetime(9999, 12, 31)], None),
@@ -192,7 +202,7 @@ def test_statistics_programs_get_numbers_and_days_whole_or_not_at_all(
             exported(home, tmp_path, ending, pa.table({"x": values}))
         return
     _, *rows = rows_of(exported(home, tmp_path, ending, pa.table({"x": values})))
-    assert [row[0] for row in rows] == values
+    assert [row[0] for row in rows] == [float(one) if isinstance(one, Decimal) else one for one in values]
 
 
 def test_more_rows_than_a_workbook_has_are_told(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
