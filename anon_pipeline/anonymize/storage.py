@@ -6,6 +6,7 @@ Both hold the values of the table's columns, rare ones included, so neither belo
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,16 @@ def fitted_to_json(parameters: dict[str, Any], fitted: dict[str, Any]) -> str:
             "summaries": [_summary_to_json(summary) for summary in fitted["summaries_"]],
             "sizes": fitted["sizes_"].tolist(),
             "information_loss": fitted["information_loss_"],
-        }
+        },
+        default=_plain,
     )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter that is no plain data: numbers and lists of numpy (a search over k gives these), and mappings."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    return dict(value) if isinstance(value, Mapping) else list(value)
 
 
 def fitted_from_json(text: str) -> tuple[dict[str, Any], dict[str, Any]]:

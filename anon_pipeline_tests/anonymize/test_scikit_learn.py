@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -136,11 +138,19 @@ def test_every_parameter_has_a_constraint_that_its_default_meets() -> None:
     [
         {"k": np.int64(4), "spread": np.float32(0.5), "grids": {"age": np.int64(5)}, "refine": np.int32(9)},
         {"levels": {"city": ("Bonn", "Rome", "Ulm")}, "answers": frozenset({"ill"}), "suppression": 0},
+        {"levels": MappingProxyType({"city": np.array(["Bonn", "Rome", "Ulm"])}), "random_state": np.uint32(7)},
         {"demands": (LDiversity(column="ill", l=2),), "key": KEY, "hierarchies": {"city": Prefixes((1,))}},
     ],
 )
-def test_what_a_caller_may_reasonably_give_is_taken(parameters: dict[str, Any]) -> None:
-    assert len(AnonymizerTree(**{"k": 4} | parameters).fit(PEOPLE, None, ILL).transform(PEOPLE)) == len(PEOPLE)
+def test_what_a_caller_may_reasonably_give_is_taken(parameters: dict[str, Any], tmp_path: Path) -> None:
+    """A search over k gives numbers of numpy, of which a fitted tree could not be saved."""
+    tree = AnonymizerTree(**{"k": 4} | parameters).fit(PEOPLE, None, ILL)
+    shown = tree.transform(PEOPLE)
+    assert len(shown) == len(PEOPLE)
+    tree.save(tmp_path / "tree.json")
+    again = AnonymizerTree.load(tmp_path / "tree.json")
+    pd.testing.assert_frame_equal(again.transform(PEOPLE), shown)
+    again.fit(PEOPLE)  # its parameters are such as may be given
 
 
 @pytest.mark.parametrize("classes", [None, [1], pd.DataFrame(), pd.DataFrame({"age": [1]})])
