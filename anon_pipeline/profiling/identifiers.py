@@ -20,6 +20,8 @@ from anon_pipeline.profiling.column_names import named_by, words_of
 
 #: How many distinct values of a column are examined, and how many a column must have at least for a rule to count.
 LOOKED_AT, FEWEST = 200, 10
+#: A longer text, such as a list of numbers, is no identifier; a rule would take minutes for a column of such texts.
+LONGEST = 500
 #: Above the first share of distinct values a column is nearly unique per person; below the second it numbers nobody.
 NEAR_UNIQUE, REPEATS = 0.95, 0.02
 #: Shares of values that must meet a rule: a rule that nothing else meets, one that much resembles, one met by chance.
@@ -199,7 +201,7 @@ def by_values(values: Sequence[str]) -> Identified | None:
         allowed = int((1 - rule.least) * len(chosen))
         failed = 0
         for value in chosen:
-            failed += not rule.meets(value)
+            failed += len(value) > LONGEST or not rule.meets(value)
             if failed > allowed:
                 break
         else:
@@ -211,7 +213,8 @@ def by_values(values: Sequence[str]) -> Identified | None:
 
 def names_somebody(value: str) -> bool:
     """Whether a single value certainly names somebody, so that it is no name of a column."""
-    return any(rule.meets(value.strip()) for rule in rules() if rule.least == CERTAIN)
+    value = value.strip()
+    return len(value) <= LONGEST and any(rule.meets(value) for rule in rules() if rule.least == CERTAIN)
 
 
 def by_name(name: str, unique: float) -> Identified | None:

@@ -12,7 +12,8 @@ from stdnum import luhn
 from stdnum.es import dni
 from stdnum.iso7064 import mod_97_10
 
-from anon_pipeline.profiling.identifiers import FEWEST, NATIONAL, by_name, by_values, rules
+from anon_pipeline.profiling import identifiers
+from anon_pipeline.profiling.identifiers import FEWEST, NATIONAL, Rule, by_name, by_values, names_somebody, rules
 from anon_pipeline_tests.examples import times
 
 #: Documented examples (none is a person's): of each kind, with what makes them different where a column has many.
@@ -154,6 +155,18 @@ def test_few_values_are_believed_to_be_identifiers() -> None:
 def test_a_contact_that_is_sometimes_a_mail_is_overlooked() -> None:
     values = [f"p{i}@example.org" if i % 3 == 0 else f"room {i}" for i in range(90)]
     assert by_values(values) is not None
+
+
+def test_long_texts_are_compared_with_rules_that_take_minutes_for_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text of 1,500 numbers took the rule for web addresses a second, and a column of them three minutes."""
+    looked_at: list[str] = []
+    rule = Rule("anything", lambda value: not looked_at.append(value), 0.5)
+    monkeypatch.setattr(identifiers, "rules", lambda: (rule,))
+    longer = [f"{number}.{'0.1,' * 125}" for number in range(2 * FEWEST)]
+    assert by_values(longer) is None
+    assert not names_somebody(longer[0])
+    assert looked_at == []
+    assert by_values([text[:500] for text in longer]) is not None
 
 
 def test_ranges_of_numbers_are_no_phone_numbers() -> None:
