@@ -13,6 +13,7 @@ from typing import Any
 import duckdb
 
 from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.typed import is_ordered
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, Source
 
@@ -50,8 +51,11 @@ def as_stated(
         of the symbols.
     """
     storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall()}
+    among = {kind: _values_among(connection, source.missing, kind) for kind in set(storage.values())}
     plain = {
-        name: _plain(connection, relation, source, name, storage[name], columns.get(name), by_itself)
+        name: _plain(
+            connection, relation, source, name, storage[name], columns.get(name), among[storage[name]], by_itself
+        )
         for name in storage
     }
     changed = {name: value for name, value in plain.items() if value != quoted(name)}
@@ -94,16 +98,18 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
     name: str,
     storage: str,
     column: Column | None,
+    missing: tuple[str, ...],
     by_itself: bool,
 ) -> str:
+    """A column as SQL writes it; `missing` are the values of its type that stand for "not known" in every column."""
     value = quoted(name)
     is_text = storage.startswith(TEXTS)
-    if column is not None and column.missing:
-        markers = ", ".join(literal(marker) for marker in column.missing)
-        same = f"{value}::VARCHAR IN ({markers})"
-        if not is_text:
+    missing += () if column is None else column.missing
+    if missing:
+        same = f"{value}::VARCHAR IN ({', '.join(map(literal, missing))})"
+        if not is_text and storage != "BOOLEAN":  # true is not the number 1
             same += "".join(
-                f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(marker)} AS DOUBLE)" for marker in column.missing
+                f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(marker)} AS DOUBLE)" for marker in missing
             )
         value = f"CASE WHEN ({same}) IS NOT TRUE THEN {value} END"
     if column is not None and column.format is not None and (is_text or "INT" in storage):
@@ -135,6 +141,18 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
         f"CASE WHEN {known} THEN CASE WHEN regexp_full_match(trim({value}), {pattern}) THEN {number} "
         f"ELSE {literal(NO_NUMBER)} END ELSE {value} END"
     )
+
+
+def _values_among(connection: duckdb.DuckDBPyConnection, markers: Sequence[str], storage: str) -> tuple[str, ...]:
+    """Those of some texts that may be values of a column of numbers, dates or truth values, as -9 may be.
+
+    The engine itself sees to columns of texts.
+    """
+    if not markers or not (is_ordered(storage) or storage == "BOOLEAN"):
+        return ()
+    tried = ", ".join(f"TRY_CAST({literal(marker)} AS {storage}) IS NOT NULL" for marker in markers)
+    (possible,) = connection.execute(f"SELECT {tried}").fetchall()
+    return tuple(marker for marker, is_possible in zip(markers, possible, strict=True) if is_possible)
 
 
 def _has_several(connection: duckdb.DuckDBPyConnection, relation: str, value: str, symbols: Sequence[str]) -> bool:

@@ -82,7 +82,7 @@ class Source(Strict):
     query: str | None = None  # the rows of a database; the only table of a DuckDB or SQLite file where absent
     changed: str | None = None  # of a server: a query whose answer changes when the table does, for the sensor
     sheet: str | None = Field(default=None, min_length=1)  # of a workbook; its only filled one where absent
-    missing: tuple[str, ...] = ()  # texts for "not known", besides the empty field
+    missing: tuple[str, ...] = ()  # texts for "not known", besides the empty field; "-9" is the number -9, too
     delimiter: str | None = Field(default=None, min_length=1, max_length=4)  # CSV; detected where absent
     encoding: str = "utf-8"  # of a text file
     decimal: Literal[".", ","] | None = None  # the decimal mark; a point where absent

@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,35 @@ def test_markers_of_one_column_are_values_of_another(engine: DuckDBEngine, tmp_p
     write(tmp_path, "people.parquet", pa.table({"x": [999.0, 5.0], "y": [999, 6], "t": ["a", "b"]}))
     _, table = stored(engine, tmp_path, columns, "people.parquet")
     assert rows(table.select(["x", "y"])) == sorted([(None, 999), (5.0, 6)], key=str)
+
+
+@pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
+def test_what_is_not_known_in_a_csv_is_not_known_in_a_table_of_numbers(
+    engine: DuckDBEngine, tmp_path: Path, file: str
+) -> None:
+    """Of people who would not say, -9 was a value of its own in Parquet: nine ill ones and it passed as two values."""
+    table = pa.table(
+        {
+            "score": pa.array([-9, 1, 5], pa.int16()),
+            "pay": pa.array([-9.0, 0.5, None], pa.float64()),
+            "rate": pa.array([Decimal("-9.0"), Decimal("1.5"), None], pa.decimal128(4, 1)),
+            "born": pa.array([date(1900, 1, 1), date(2000, 1, 1), None]),
+            "is_ill": pa.array([True, False, None]),
+            "t": ["a", "b", "-9"],
+        }
+    )
+    write(tmp_path, "people.parquet", table)
+    texts = "-9,-9,-9.0,1900-01-01,true,a\n1,.5,1.5,2000-01-01,false,b\n5,,,,,-9\n"
+    write(tmp_path, "people.csv", "score,pay,rate,born,is_ill,t\n" + texts)
+    columns = {"score": NUMBER, "pay": NUMBER, "rate": NUMBER, "born": {"role": QI, "type": "date"}, "is_ill": QI}
+    source = {"missing": ["?", "-9", "-9.0", "1900-01-01", "1"]}
+    _, read = stored(engine, tmp_path, columns, file, source=source, missing_target="release")
+    plain = {name: [None if value is None else str(value) for value in read[name].to_pylist()] for name in columns}
+    assert [sorted(filter(None, plain[name])) for name in ("pay", "born")] == [["0.5"], ["2000-01-01"]]
+    assert [float(value) for value in filter(None, plain["rate"])] == [1.5]
+    assert sorted(filter(None, plain["score"])) == ["5"]
+    assert sorted(value.lower() for value in filter(None, plain["is_ill"])) == ["false", "true"]
+    assert sorted(filter(None, read["t"].to_pylist())) == ["a", "b"]
 
 
 def test_lines_above_the_header_a_header_of_two_lines_and_none(engine: DuckDBEngine, tmp_path: Path) -> None:
