@@ -68,7 +68,7 @@ def totals(source: Source, statement: Statement, columns: list[str]) -> str:
     for place, name in enumerate(columns):
         known, summed = known_name(place), sum_name(place)
         share = f"floor(CAST({summed} AS DOUBLE) * {most} / nullif({known}, 0) + 0.5)"
-        largest = most * (source.asked.domains[name].size - 1)
+        largest = most * max(0, source.asked.domains[name].size - 1)
         bounded = f"CASE WHEN {known} <= {most} THEN {summed} ELSE least(CAST({share} AS BIGINT), {largest}) END"
         select += [f"CAST(sum(least({known}, {most})) AS BIGINT) AS {known}"]
         select += [f"CAST(sum({bounded}) AS BIGINT) AS {summed}"]
@@ -109,8 +109,12 @@ def _rows(source: Source, statement: Statement, values: dict[str, str]) -> str:
     def code(name: str) -> str:
         return reading.code(reader, name, asked.domains[name], storage[name], missing)
 
+    def number(name: str) -> str:
+        """The code to be added up; a text that nobody listed has none, and counts only as known or missing."""
+        return f"CASE WHEN {code(name)} IS NOT NULL THEN 0 END" if asked.domains[name].unknown else code(name)
+
     select = [f"{code(name)} AS {group_name(place)}" for place, name in enumerate(statement.groups)]
-    select += [f"{code(name)} AS {alias}" for alias, name in values.items()]
+    select += [f"{number(name)} AS {alias}" for alias, name in values.items()]
     where = []
     if asked.person is not None:
         person = reading.identifier(asked.person, storage[asked.person], missing)

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
-from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table
+from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table, with_all_values
+from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
+from anon_pipeline.differential_privacy.synthesis.measuring import Measurements
 from anon_pipeline.differential_privacy.synthesis.models import _codes
 from anon_pipeline.spec import PublicDomain
 
@@ -75,3 +77,15 @@ def test_a_long_range_is_drawn_from_intervals_of_several_places() -> None:
     for code, column in enumerate(found[:-1]):
         expected = range(code * axis.width, min((code + 1) * axis.width, 1_000))
         assert set(column.to_pylist()) == set(expected)
+
+
+@pytest.mark.parametrize("rare", [[-2.0, 3.0, 1.0], [-2.0, 0.0, 1.0], [-2.0, -1.0, -3.0]])
+def test_a_missing_value_too_rare_for_a_code_is_never_drawn(rare: list[float]) -> None:
+    """Also where the noise left no count above 0 to the values that share its code."""
+    counts = np.array([500.0, *rare])
+    shared = np.array([0, 1, 1, 1])
+    first = NoisyTable((0,), counts, np.ones(4))
+    found = with_all_values(
+        np.ones((ROWS, 1), dtype=np.int64), Measurements((first,), (shared,), (), ()), np.random.default_rng(1)
+    )
+    assert set(found[:, 0].tolist()) <= {1, 2}

@@ -100,6 +100,18 @@ def test_unlisted_groups_are_shown_where_there_are_many(tmp_path: Path, home: Ho
     assert "Secret" not in json.dumps(answer.to_json())
 
 
+@pytest.mark.parametrize("unit", ["row", PERSON], ids=["row", "person"])
+def test_texts_that_nobody_listed_can_be_counted(
+    tmp_path: Path, home: Home, engine: DuckDBEngine, unit: Any
+) -> None:
+    """Such a question once failed after it was paid for: the texts were added up."""
+    spec = dataset(tmp_path / "people", unit, rho=10)
+    asked = "SELECT COUNT(street), COUNT(age) FROM people WHERE age IS NOT NULL"
+    (row,) = queries.ask(spec, home, engine, asked, MUCH).content["rows"]
+    assert abs(row["count_street"]["value"] - row["count_age"]["value"]) < 60
+    assert row["count_street"]["value"] > 100
+
+
 def test_what_leaves_says_nothing_exact(tmp_path: Path, home: Home, engine: DuckDBEngine) -> None:
     """No size, no hash of the source, no key, nobody's value."""
     spec = dataset(tmp_path / "people", PERSON)

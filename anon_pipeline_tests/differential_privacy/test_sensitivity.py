@@ -12,7 +12,7 @@ from anon_pipeline.differential_privacy.plan import Cell, Measurement, Plan
 from anon_pipeline_tests.differential_privacy.tables import PERSON, CountMany, counting, counting_many, plan_of, spec_of
 
 TABLES = 1_000  # half of them per unit
-STATISTICS = "COUNT(*), COUNT(age), SUM(weight), AVG(age)"
+STATISTICS = "COUNT(*), COUNT(age), COUNT(street), SUM(weight), AVG(age)"
 QUESTIONS = (
     f"SELECT {STATISTICS} FROM people",
     f"SELECT city, {STATISTICS} FROM people GROUP BY city",
@@ -166,6 +166,8 @@ def test_exact_sums_are_those_of_pandas() -> None:
         here = asked & (frame["city"] == city)
         assert exact.numbers(Measurement("count"), [(place,)]) == [here.sum()]
         assert exact.numbers(Measurement("known", "age"), [(place,)]) == [(here & age.notna()).sum()]
+        named = here & (frame["street"] != "")
+        assert exact.numbers(Measurement("known", "street"), [(place,)]) == [named.sum()]
         assert exact.numbers(Measurement("sum", "weight"), [(place,)]) == [held[here].sum()]  # in quarters
         assert exact.numbers(Measurement("centred", "age"), [(place,)]) == [(age[here].clip(0, 9) - 4).sum()]
     outside = asked & ~frame["city"].isin(["Aberdeen", "Bergen", "Cork"])

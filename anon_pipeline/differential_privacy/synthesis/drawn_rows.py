@@ -70,8 +70,9 @@ def with_all_values(codes: IntArray, measurements: Measurements, random: np.rand
         for shared in range(int(mapping.max()) + 1):
             values = np.flatnonzero(mapping == shared)
             rows = np.flatnonzero(codes[:, column] == shared)
-            weights = np.where(values == missing, 0.0, noisy[values]) if len(values) > 1 else np.ones(1)
-            weights = weights if weights.sum() > 0 else np.ones(len(values))
+            open_to = (values != missing) | (len(values) == 1)
+            weights = np.where(open_to, noisy[values], 0.0)
+            weights = weights if weights.sum() > 0 else open_to.astype(np.float64)
             result[rows, column] = values[_spread_over(np.zeros(len(rows), dtype=np.int64), weights[None, :], random)]
     return result
 
