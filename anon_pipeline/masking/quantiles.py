@@ -24,6 +24,8 @@ from anon_pipeline.spec import ColumnType
 
 #: Significant digits of a limit that is shown.
 DIGITS = 3
+#: With so many digits every float is exact.
+EXACT = 17
 ROUNDING = {"nearest": ROUND_HALF_EVEN, "up": ROUND_CEILING, "down": ROUND_FLOOR}
 
 
@@ -68,8 +70,9 @@ class QuantileCode(ColumnTechnique):
 
     A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.4 (top and bottom coding). The limit is
     that of the last person within, rounded inwards to three significant digits, or to days: between that person, who is
-    shown, and the next, it would tell where the next one is. A mean is shown only of three people or more, else the
-    limit.
+    shown, and the next, it would tell where the next one is. Where that would leave nothing between the two limits (as
+    among years of one decade), they have more digits, or are moments. A mean is shown only of three people or more,
+    else the limit.
     """
 
     technique: Literal["quantile_code"] = "quantile_code"
@@ -95,12 +98,7 @@ class QuantileCode(ColumnTechnique):
         known = values[~np.isnan(values)]
         if not len(known):
             return Applied({name: column}, facts={"rows_coded": 0})
-        low, high = -np.inf, np.inf
-        if self.bottom is not None:
-            low = float(rounded(np.quantile(known, [self.bottom], method="higher"), is_date, "up")[0])
-        if self.top is not None:
-            high = float(rounded(np.quantile(known, [1 - self.top], method="lower"), is_date, "down")[0])
-        low, high = min(low, high), max(low, high)
+        low, high = self._limits(known, is_date)
         changed = values.copy()
         for beyond, limit in ((values < low, low), (values > high, high)):
             is_mean = self.show == "mean" and int(beyond.sum()) >= 3
@@ -111,12 +109,30 @@ class QuantileCode(ColumnTechnique):
         masked = pc.if_else(pa.array(coded), masked, column)
         return Applied({name: masked}, facts={"rows_coded": int(coded.sum())})
 
+    def _limits(self, known: FloatArray, is_date: bool) -> tuple[float, float]:
+        """The lower and the upper limit, as coarse as leaves the lower below the upper."""
+        low, high = np.array([-np.inf]), np.array([np.inf])
+        if self.bottom is not None:
+            low = np.quantile(known, [self.bottom], method="higher")
+        if self.top is not None:
+            high = np.quantile(known, [1 - self.top], method="lower")
+        for digits in () if is_date else range(DIGITS, EXACT):
+            coarse = rounded(low, False, "up", digits)[0], rounded(high, False, "down", digits)[0]
+            if coarse[0] < coarse[1]:
+                return float(coarse[0]), float(coarse[1])
+        if is_date and (day := float(np.ceil(low[0]))) < (last := float(np.floor(high[0]))):
+            return day, last
+        # Of very few people the quantiles themselves can cross: then nobody lies beyond both.
+        return float(min(low[0], high[0])), float(max(low[0], high[0]))
 
-def rounded(limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest") -> FloatArray:
-    """Limits, rounded to three significant digits or whole days; ascending and distinct."""
+
+def rounded(
+    limits: FloatArray, is_date: bool, how: Literal["nearest", "up", "down"] = "nearest", digits: int = DIGITS
+) -> FloatArray:
+    """Limits, rounded to so many significant digits or whole days; ascending and distinct."""
     if is_date:
         return np.unique({"nearest": np.rint, "up": np.ceil, "down": np.floor}[how](limits))
-    context = DecimalContext(prec=DIGITS, rounding=ROUNDING[how])
+    context = DecimalContext(prec=digits, rounding=ROUNDING[how])
     return np.unique(np.array([float(context.create_decimal(repr(limit))) + 0.0 for limit in limits.tolist()]))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import date, datetime
 from itertools import pairwise
 from typing import Annotated, ClassVar, Literal
@@ -17,6 +18,7 @@ from anon_pipeline.masking.expressions import (
     FLOAT,
     TEXT,
     WHOLE,
+    as_parts,
     date_literal,
     decimals,
     is_integral,
@@ -57,15 +59,30 @@ class Round(RowTechnique):
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
         if is_integral(self.to, storage):
             return self._whole(whole(value, storage), int(self.to))
-        value, inverse = number(value, storage), round(1 / self.to) if self.to < 1 else 0
+        value = number(value, storage)
+        scaled, back = self._scaled(value)
         function = {"nearest": "round", "down": "floor", "up": "ceil"}[self.how]
-        if inverse and math.isclose(inverse * self.to, 1, rel_tol=1e-12):  # x * 10 / 10 is cleaner than x / .1 * .1
-            scaled, back = f"{value} * {inverse}", f"/ {inverse}"
-        else:
-            scaled, back = f"{value} / {number_literal(float(self.to))}", f"* {number_literal(float(self.to))}"
+        count = f"CAST({function}({scaled}) AS DOUBLE)"
+        rounded = back(count)
+        if self.how != "nearest":  # .29 * 100 is below 29: the multiple beside it may be the one that is meant
+            nearer, farther, within, beyond = ("+", "-", "<=", ">") if self.how == "down" else ("-", "+", ">=", "<")
+            rounded = (
+                f"CASE WHEN {back(f'({count} {nearer} 1)')} {within} {value} THEN {back(f'({count} {nearer} 1)')} "
+                f"WHEN {rounded} {beyond} {value} THEN {back(f'({count} {farther} 1)')} ELSE {rounded} END"
+            )
         # Beyond 2^52 every float is whole, and Spark's floor gives a BIGINT; + 0.0 turns negative zero into zero.
-        rounded = f"CAST({function}({scaled}) AS DOUBLE) {back} + CAST(0 AS DOUBLE)"
-        return f"CASE WHEN abs({scaled}) < 4503599627370496 THEN {rounded} ELSE {value} END"
+        return f"CASE WHEN abs({scaled}) < 4503599627370496 THEN {rounded} + CAST(0 AS DOUBLE) ELSE {value} END"
+
+    def _scaled(self, value: str) -> tuple[str, Callable[[str], str]]:
+        """A number in steps, and the number of so many steps: the float nearest to it where the step is a decimal."""
+        inverse = round(1 / self.to) if self.to < 1 else 0
+        if inverse and math.isclose(inverse * self.to, 1, rel_tol=1e-12):  # x * 10 / 10 is cleaner than x / .1 * .1
+            return f"{value} * {inverse}", lambda count: f"{count} / {inverse}"
+        if (parts := as_parts(self.to)) is not None:
+            ten, (step,) = parts
+            return f"{value} * {ten} / {step}", lambda count: f"{count} * {step} / {ten}"
+        stated = number_literal(float(self.to))
+        return f"{value} / {stated}", lambda count: f"{count} * {stated}"
 
     def _whole(self, value: str, step: int) -> str:
         """Rounding by % alone, whose result has the sign of the value in every engine; exact where a DOUBLE is not."""
@@ -134,17 +151,42 @@ class Bin(RowTechnique):
             low = f"(({low}) + {int(self.start)})"
             replacement = f"'[' || CAST({low} AS VARCHAR) || ', ' || CAST({low} + {int(width)} AS VARCHAR) || ')'"
             return f"CASE WHEN {value} BETWEEN {-(10**18)} AND {10**18} THEN {replacement} END"
-        value, start = number(value, storage), number_literal(float(self.start))
-        step = number_literal(float(width))
-        low = f"(CAST(floor(({value} - {start}) / {step}) AS DOUBLE) * {step} + {start})"
+        value = number(value, storage)
+        low, high, middle = self._edges(value)
         inside = f"abs({value}) <= {LARGEST_ROUNDED}"
         if self.show == "middle":
-            return f"CASE WHEN {inside} THEN {low} + {number_literal(width / 2)} END"
+            return f"CASE WHEN {inside} THEN {middle} END"
         scale = max(decimals(width), decimals(self.start))
-        low_text, high_text = (
-            f"CAST(CAST({end} AS DECIMAL(38, {scale})) AS VARCHAR)" for end in (low, f"{low} + {step}")
-        )
+        low_text, high_text = (f"CAST(CAST({end} AS DECIMAL(38, {scale})) AS VARCHAR)" for end in (low, high))
         return f"CASE WHEN {inside} THEN '[' || {low_text} || ', ' || {high_text} || ')' END"
+
+    def _edges(self, value: str) -> tuple[str, str, str]:
+        """The edges of a number's bin and its middle, each the float nearest to it where width and start are decimals.
+
+        How many bins lie before the number is computed and then put right: .3 / .1 is below 3.
+        """
+        width, start = float(self.width or 1), float(self.start)
+        parts = as_parts(width, start)
+        if parts is None:
+            step, first = number_literal(width), number_literal(start)
+            bins = f"({value} - {first}) / {step}"
+
+            def edge(count: str, halves: int = 0) -> str:
+                middle = f" + {number_literal(width / 2)}" if halves else ""
+                return f"({count} * {step} + {first}{middle})"
+        else:
+            ten, (step_parts, first_parts) = parts
+            bins = f"({value} * {ten} - ({first_parts})) / {step_parts}"
+
+            def edge(count: str, halves: int = 0) -> str:
+                return f"(({count} * {2 * step_parts} + {2 * first_parts + halves * step_parts}) / {2 * ten})"
+
+        before = f"CAST(floor({bins}) AS DOUBLE)"
+        aside = (
+            f"CASE WHEN {value} >= {edge(f'({before} + 1)')} THEN 1 WHEN {value} < {edge(before)} THEN -1 ELSE 0 END"
+        )
+        count = f"({before} + {aside})"
+        return edge(count), edge(f"({count} + 1)"), edge(count, 1)
 
     @staticmethod
     def _between(value: str, edges: tuple[Number, ...]) -> str:

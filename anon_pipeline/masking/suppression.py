@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from typing_extensions import override
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.engine.typed import is_whole
 from anon_pipeline.masking.base import Applied, Columns, ColumnTechnique, Context, Guarantee, RowTechnique
-from anon_pipeline.masking.expressions import TEXT, number, number_literal, text, written
+from anon_pipeline.masking.expressions import TEXT, date_literal, moment, number, number_literal, text, written
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.masks import LONGEST, Replace
 from anon_pipeline.masking.rounding import Number
@@ -46,7 +47,8 @@ class Suppress(RowTechnique):
 class SuppressCells(RowTechnique):
     """Cells that a rule names become missing; with several rules, those that any of them names.
 
-    A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.5 (cell suppression by rule).
+    A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.5 (cell suppression by rule). A day
+    means all its moments (in UTC), since one person's hour decides whether a column is of days or of moments.
     """
 
     technique: Literal["suppress_cells"] = "suppress_cells"
@@ -76,6 +78,8 @@ class SuppressCells(RowTechnique):
             return "a pattern is a rule for texts; give below, above or values"
         if kind is ColumnType.NUMERIC and any(isinstance(value, str | bool) for value in self.values):
             return "values of a numeric column must be numbers"
+        if kind is ColumnType.DATE and any(_moment_of(value) is None for value in self.values):
+            return "values of a column of dates must be dates, such as 2024-02-29 or 2024-02-29 13:00"
         return None
 
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
@@ -83,6 +87,8 @@ class SuppressCells(RowTechnique):
         compared = value if is_whole(storage) else number(value, storage)
         if kind is ColumnType.NUMERIC and self.values:
             rules.append(f"{compared} IN ({', '.join(number_literal(listed) for listed in self.values)})")  # type: ignore[arg-type]
+        elif self.values and kind is ColumnType.DATE:
+            rules += self._dates(moment(value, storage))
         elif self.values:
             listed_texts = ", ".join(literal(written(listed, storage)) for listed in self.values)
             rules.append(f"{text(value, storage)} IN ({listed_texts})")
@@ -95,17 +101,38 @@ class SuppressCells(RowTechnique):
         kept = text(value, storage) if storage.startswith("ENUM") else value
         return f"CASE WHEN {' OR '.join(rules)} THEN NULL ELSE {kept} END"
 
+    def _dates(self, value: str) -> list[str]:
+        """The rules that name days, and those that name moments."""
+        named = [(_moment_of(listed), str(listed)) for listed in self.values]
+        days = [date_literal(when.date()) for when, text in named if when is not None and _is_day(text)]
+        moments = [date_literal(when) for when, text in named if when is not None and not _is_day(text)]
+        rules = [f"date_trunc('day', {value}) IN ({', '.join(days)})"] if days else []
+        return [*rules, f"{value} IN ({', '.join(moments)})"] if moments else rules
+
     @override
     def storage_after(self, kind: ColumnType, storage: str) -> str:
         return TEXT if storage.startswith("ENUM") else storage
+
+
+def _moment_of(value: str | float) -> datetime | None:
+    """The moment that a text names, in UTC where it has a time zone; None where it names none."""
+    try:
+        named = datetime.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return named if named.tzinfo is None else named.astimezone(UTC).replace(tzinfo=None)
+
+
+def _is_day(text: str) -> bool:
+    return not any(sign in text for sign in "T :")
 
 
 class SuppressRare(ColumnTechnique):
     """Values that fewer than k people have become missing, or one common text.
 
     The threshold rule of tables (A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 4.2.1) on one
-    column. Where those who are hidden are themselves fewer than k, the next rarest value is hidden too. With `by`, who
-    has no value is shown without one, also where fewer than k people have none.
+    column. Where those who are hidden are themselves fewer than k, the next rarest value is hidden too. Who has no
+    value is shown without one, also where fewer than k people have none, unless others are hidden among them.
     """
 
     technique: Literal["suppress_rare"] = "suppress_rare"

@@ -101,9 +101,7 @@ def test_unlisted_groups_are_shown_where_there_are_many(tmp_path: Path, home: Ho
 
 
 @pytest.mark.parametrize("unit", ["row", PERSON], ids=["row", "person"])
-def test_texts_that_nobody_listed_can_be_counted(
-    tmp_path: Path, home: Home, engine: DuckDBEngine, unit: Any
-) -> None:
+def test_texts_that_nobody_listed_can_be_counted(tmp_path: Path, home: Home, engine: DuckDBEngine, unit: Any) -> None:
     """Such a question once failed after it was paid for: the texts were added up."""
     spec = dataset(tmp_path / "people", unit, rho=10)
     asked = "SELECT COUNT(street), COUNT(age) FROM people WHERE age IS NOT NULL"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -88,8 +88,25 @@ def test_the_mean_beyond_a_limit_is_shown_of_three_people(top: float, shown: lis
     assert made.to_pylist() == [-value for value in [*values[:6], *shown]]
 
 
-def test_limits_that_rounding_has_made_cross_code_nobody() -> None:
+def test_limits_that_cross_among_very_few_people_code_nobody() -> None:
     shown, (report,) = masked([1001.0, 1002.0], NUMERIC, step("quantile_code", bottom=0.4, top=0.4))
     assert shown.to_pylist() == [1001, 1002] and report.facts == {"rows_coded": 0}
     shown, (report,) = masked(pa.nulls(2, pa.float64()), NUMERIC, step("quantile_code", top=0.1))
     assert shown.to_pylist() == [None, None] and report.facts == {"rows_coded": 0}
+
+
+def test_tails_are_coded_where_three_digits_are_coarser_than_the_column() -> None:
+    """Years of one decade: limits that were 2020 and 2010 crossed, and the only one of the first year was shown."""
+    years = [2011, *[2012, 2013, 2014, 2015, 2016, 2017] * 4, 2018]
+    shown, (report,) = masked(years, NUMERIC, step("quantile_code", bottom=0.03, top=0.03))
+    assert sorted(set(shown.to_pylist())) == [2012, 2013, 2014, 2015, 2016, 2017] and report.facts == {"rows_coded": 2}
+
+
+def test_tails_of_moments_of_one_day_are_coded() -> None:
+    hours = [datetime(2024, 2, 29, hour) for hour in range(24)]
+    shown, (report,) = masked(hours, DATE, step("quantile_code", bottom=0.05, top=0.05))
+    assert shown.to_pylist() == [hours[2], hours[2], *hours[2:22], hours[21], hours[21]]
+    assert report.facts == {"rows_coded": 4}
+    days = [datetime(2024, 2, day, 12) for day in range(1, 25)]
+    shown, _ = masked(days, DATE, step("quantile_code", bottom=0.05, top=0.05))
+    assert (min(shown.to_pylist()), max(shown.to_pylist())) == (datetime(2024, 2, 4), datetime(2024, 2, 22))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -22,6 +23,7 @@ from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRE
 from anon_pipeline_tests.skips import require_package
 
 LEAP, Y2K = date(2024, 2, 29), date(2000, 1, 1)
+NOON, LATER, EVE = datetime(2000, 1, 1, 12), datetime(2000, 1, 1, 19), datetime(2024, 2, 29, 23)
 LONG = {"low": list(range(60)), "high": list(range(60, 120))}  # longer than a chain of cases may be
 CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
     ("round", {"to": 10}, NUMERIC, [4, 5, -5, -4, 15, None], [0, 10, -10, 0, 20, None]),
@@ -31,11 +33,15 @@ CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
     ("round", {"to": 0.25}, NUMERIC, [1], [1.0]),
     ("round", {"to": 0.3}, NUMERIC, [1.0, 0.16], [0.9, 0.3]),
     ("round", {"to": 2.5}, NUMERIC, [3.7, 3.8], [2.5, 5.0]),
+    ("round", {"to": 0.01, "how": "down"}, NUMERIC, [0.29, 0.57, 1.139, -0.07], [0.29, 0.57, 1.13, -0.07]),
+    ("round", {"to": 0.4, "how": "up"}, NUMERIC, [1.2, 1.21, -0.3], [1.2, 1.6, 0.0]),
     ("bin", {"width": 10}, NUMERIC, [0, 9, 10, -1, None], ["[0, 10)", "[0, 10)", "[10, 20)", "[-10, 0)", None]),
     ("bin", {"width": 10, "start": 5}, NUMERIC, [4, 5], ["[-5, 5)", "[5, 15)"]),
     ("bin", {"width": 0.5}, NUMERIC, [0.7, -0.1], ["[0.5, 1.0)", "[-0.5, 0.0)"]),
     ("bin", {"width": 0.5, "start": 0.25}, NUMERIC, [0.3], ["[0.25, 0.75)"]),
     ("bin", {"width": 0.25, "start": 0.5}, NUMERIC, [0.3], ["[0.25, 0.50)"]),
+    ("bin", {"width": 0.1}, NUMERIC, [0.3, 0.6, -0.3], ["[0.3, 0.4)", "[0.6, 0.7)", "[-0.3, -0.2)"]),
+    ("bin", {"width": 0.2, "show": "middle"}, NUMERIC, [0.6], [0.7]),
     ("bin", {"width": 10, "start": 0.5}, NUMERIC, [3], ["[0.5, 10.5)"]),
     ("bin", {"width": 10}, NUMERIC, [3.5], ["[0, 10)"]),
     ("bin", {"width": 10, "show": "middle"}, NUMERIC, [3, 10], [5.0, 15.0]),
@@ -77,6 +83,7 @@ CASES: list[tuple[str, dict[str, Any], ColumnType, list[Any], list[Any]]] = [
     ("suppress_cells", {"pattern": "^z"}, CATEGORICAL, ["zoo", "b"], [None, "b"]),
     ("suppress_cells", {"values": [3, 2**60]}, NUMERIC, [3, 2**60, 2**60 + 1], [None, None, 2**60 + 1]),
     ("suppress_cells", {"values": ["2024-02-29"]}, DATE, [LEAP, Y2K], [None, Y2K]),
+    ("suppress_cells", {"values": ["2024-02-29", "2000-01-01 12:00"]}, DATE, [NOON, LATER, EVE], [None, LATER, None]),
     ("hierarchy", {"groups": {"S": ["Ulm"]}}, CATEGORICAL, ["Ulm", "Bonn", None], ["S", "*", None]),
     ("hierarchy", {"groups": {"yes": [True, 1]}, "others": "no"}, CATEGORICAL, [True, False], ["yes", "no"]),
     ("hierarchy", {"groups": LONG}, CATEGORICAL, [3, 99, 500], ["low", "high", "*"]),
@@ -99,8 +106,63 @@ def test_a_decimal_rounded_to_its_own_step_stays_as_it_is_written(decimals: int)
 
 
 def test_numbers_are_written_without_exponents_from_a_ten_thousandth_to_ten_quadrillions() -> None:
-    written = {0.0001: "0.0001", 2.5: "2.5", -3.0: "-3", 7: "7", 9e15: "9000000000000000", 1e16: "1e+16", 1e-5: "1e-05"}
+    written = {
+        0.0001: "0.0001",
+        2.5: "2.5",
+        -3.0: "-3",
+        7: "7",
+        0.00012345: "0.00012345",
+        9e15: "9000000000000000",
+        1e16: "1e+16",
+        1e-5: "1e-05",
+    }
     assert {number: plain(number) for number in written} == written
+
+
+@pytest.mark.parametrize(("width", "start"), [(0.1, 0), (0.2, 0.1), (0.05, -1), (1.1, 0), (0.003, 0.001), (1 / 3, 0)])
+def test_a_number_lies_in_the_bin_that_it_is_shown_in(width: float, start: float) -> None:
+    """Also at an edge, and at the floats beside it: .3 / .1 is below 3."""
+    edges = [float(Decimal(repr(width)) * count + Decimal(repr(start))) for count in range(-200, 200)]
+    values = [value for edge in edges for value in (np.nextafter(edge, -9), edge, np.nextafter(edge, 999))]
+    shown = masked(values, NUMERIC, step("bin", width=width, start=start))[0].to_pylist()
+    ends = [tuple(map(float, text.strip("[)").split(", "))) for text in shown]
+    within = [low <= value < high for (low, high), value in zip(ends, values, strict=True)]
+    assert all(within) or width == 1 / 3  # the text of its edges has twelve decimals
+    middles = masked(values, NUMERIC, step("bin", width=width, start=start, show="middle"))[0].to_pylist()
+    assert max(abs(middle - value) for middle, value in zip(middles, values, strict=True)) <= width / 2 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("to", [0.01, 0.05, 0.3, 0.4, 2.5, 1 / 3])
+def test_rounding_down_or_up_is_never_past_the_number_and_leaves_multiples(to: float) -> None:
+    multiples = [float(Decimal(repr(to)) * count) for count in range(-200, 200)]
+    values = [value for edge in multiples for value in (np.nextafter(edge, -9999), edge, np.nextafter(edge, 9999))]
+    for how, sign in (("down", 1), ("up", -1)):
+        shown = masked(values, NUMERIC, step("round", to=to, how=how))[0].to_pylist()
+        left = [sign * (value - other) for value, other in zip(values, shown, strict=True)]
+        assert min(left) >= 0 and max(left) <= to * (1 + 1e-12)
+        assert shown[1::3] == multiples or to == 1 / 3
+
+
+def test_a_number_of_single_precision_is_the_number_that_it_is_written_as() -> None:
+    """A listed 37.2 did not find the float 37.2, which has other bits as a double: the rule hid nothing."""
+    column = pa.array([37.2, 0.7, None], pa.float32())
+    assert masked(column, NUMERIC, step("suppress_cells", values=[37.2]))[0].to_pylist()[0] is None
+    kept = masked(column, NUMERIC, step("suppress_cells", above=37.2, below=0.7))[0]
+    assert kept.is_null().to_pylist() == [False, False, True]
+    assert masked(column, NUMERIC, step("bin", edges=[0.7, 37.2]))[0].to_pylist() == [">= 37.2", "[0.7, 37.2)", None]
+    assert masked(column, NUMERIC, step("top_bottom_code", top=40))[0].to_pylist() == [37.2, 0.7, None]
+
+
+def test_days_are_found_however_the_column_stores_them() -> None:
+    """One person's hour makes a column of days one of moments, whose texts are longer: the rule hid nothing."""
+    listed = step("suppress_cells", values=["2024-02-29"])
+    for stored in (pa.date32(), pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC")):
+        column = pa.array([datetime(2024, 2, 29), datetime(2000, 1, 1)]).cast(pa.timestamp("us")).cast(stored)
+        assert masked(column, DATE, listed)[0].is_null().to_pylist() == [True, False]
+    zoned = step("suppress_cells", values=["2024-02-29 13:00+01:00"])
+    assert masked([datetime(2024, 2, 29, 12)], DATE, zoned)[0].to_pylist() == [None]
+    with pytest.raises(InputError, match="must be dates, such as 2024-02-29"):
+        plan_steps({"v": DATE}, {"v": [step("suppress_cells", values=["29.2.2024"])]})
 
 
 @pytest.mark.parametrize("limit", [1e19, 1e39, 10**60])
@@ -132,6 +194,15 @@ def test_a_long_hierarchy_is_looked_up_in_a_table() -> None:
     assert isinstance(long, RowTechnique) and isinstance(short, RowTechnique)
     assert "VALUES" in long.expression(NAME, CATEGORICAL, "BIGINT")
     assert "VALUES" not in short.expression(NAME, CATEGORICAL, "BIGINT")
+
+
+def test_a_hierarchy_of_codes_is_found_where_a_missing_one_made_them_floats(tmp_path: Path) -> None:
+    (tmp_path / "codes.csv").write_text("1;low\n2;low\n30;high\n", encoding="utf-8")
+    for codes in ([1, 30, 7], [1.0, 30.0, 7.0], ["1", "30", "7"]):
+        steps = {"v": [step("hierarchy", file="codes.csv")]}
+        table = pa.table({"v": pa.array([*codes, None])})
+        made, _ = apply_steps(table, {"v": CATEGORICAL}, steps, resources=Resources(secrets=SECRETS, folder=tmp_path))
+        assert made.column("v").to_pylist() == ["low", "high", "*", None]
 
 
 def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
@@ -321,8 +392,15 @@ def test_a_value_that_cannot_be_converted_is_not_quoted() -> None:
         (pa.array([1.0, 2.0, 3.0], pa.float32()), [1, 3.0]),
         (pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.50")]), [1, 3.5]),
         (pa.array([Decimal(10**20), Decimal(2), Decimal(3)]), [10**20, 3.0]),
+        (pa.array([1.0, 2.0, 3.5]), ["1", "3.5"]),
+        (pa.array([1, 2, -3]), ["1.0", "-3"]),
+        (pa.array([Decimal("1.00"), Decimal("2.00"), Decimal("3.50")]), ["1", "3.5"]),
+        (pa.array(["01", "1", "1.0"]), ["01", "1.0"]),
     ],
-    ids=["floats", "whole numbers", "truth values", "texts", "small floats", "decimals", "whole decimals"],
+    ids=[
+        *("floats", "whole numbers", "truth values", "texts", "small floats", "decimals", "whole decimals"),
+        *("texts for floats", "texts for whole numbers", "texts for decimals", "texts for texts"),
+    ],
 )
 def test_codes_are_found_however_the_source_stores_them(column: pa.Array, listed: list[Any]) -> None:
     """A statistics package stores the code 1 as 1.0, and a rule that finds nothing hides nothing."""
