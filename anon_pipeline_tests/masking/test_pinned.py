@@ -30,7 +30,7 @@ COLUMN_OF = {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}
 #: Of what a technique shows, and of what is reported of it. Not `fake`, whose names are Faker's and not ours, and not
 #: `h3_cell`, for which not everybody has a library.
 PINNED = {
-    "aggregate": "8a50bfa3bc13",
+    "aggregate": "e06caf7c7c43",
     "bin": "4a2bb9b4ce9b",
     "correlated_noise": "5d9858342aa0",
     "donut": "5621b71b4f77",
