@@ -111,10 +111,11 @@ def decide(known: Known, now: float) -> Decision:
     concluded = next((run for run in known.runs if run.ending is not Ending.DIED), None)
     if concluded is not None and (why := _final(concluded, known.withdrawn)):
         return Decision(Action.SKIP, why)
+    since = known.since if known.since <= now else 0.0  # a clock was set back: nothing would be later than the release
     deaths = [
         run
         for run in known.runs[: len(known.runs) if concluded is None else known.runs.index(concluded)]
-        if run.ended > known.since
+        if run.ended > since
     ]
     if not deaths:
         return Decision(Action.RUN, "not released yet" if concluded is None else "released before, but not current")
@@ -145,7 +146,7 @@ def _again(deaths: Sequence[PastRun], now: float) -> Decision:
             "when that is mended",
         )
     left = last.ended + RETRY_AFTER[times - 1] - now
-    if left > 0:
+    if left > 0 and last.ended <= now:  # otherwise a clock was set back, and it died some time ago
         return Decision(
             Action.WAIT,
             f"run {last.run_id[:8]} died, since {last.why}; tried again in {left:.0f} s (attempt {times + 1})",

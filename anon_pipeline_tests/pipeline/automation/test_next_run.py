@@ -132,3 +132,14 @@ def test_a_release_that_is_not_everywhere_is_left_so() -> None:
     fine = PastRun("run0", Ending.RELEASED, 50.0, "v1")
     assert decide(Known(runs=[fine], current="v1", undelivered=True), LATER).action is Action.RUN, "`publish` is new"
     assert decide(Known(runs=[failed], current="v1"), LATER).action is Action.SKIP, "it was delivered by hand"
+
+
+def test_runs_that_die_are_not_tried_without_end_after_a_clock_was_set_back() -> None:
+    """No death was later than the release until the clock had caught up: each tick of a day started a run."""
+    day = 86_400.0
+    deaths = [PastRun(f"run{number}", Ending.DIED, 1000.0 - number, None, "x") for number in range(TRIES)]
+    known = Known(runs=deaths, current="b", since=day)
+    assert decide(known, 1001.0).action is Action.SKIP
+    assert decide(Known(runs=deaths[:1], current="b", since=day), 1001.0).action is Action.WAIT
+    before_it = [PastRun("run", Ending.DIED, day, None, "x")]
+    assert decide(Known(runs=before_it, current=None), 1000.0).action is Action.RUN, "it would wait for a day"
