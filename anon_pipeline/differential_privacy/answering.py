@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from anon_pipeline.differential_privacy import aggregates, intervals, mechanisms, reading
+from anon_pipeline.differential_privacy import aggregates, intervals, mechanisms
 from anon_pipeline.differential_privacy.mechanisms import IntArray
 from anon_pipeline.differential_privacy.plan import Cell, Measurement, Plan, grid, measured
 from anon_pipeline.differential_privacy.statement import Statistic, domain_of
-from anon_pipeline.spec import PublicDomain, ReleaseSpec, exactly
+from anon_pipeline.spec import PublicDomain, ReleaseSpec, exactly, in_full
 
 
 class Exact:
@@ -150,8 +150,9 @@ def label(domain: PublicDomain, place: int | str | None) -> str | float | None:
         return domain.values[place]
     if domain.bins is not None:
         end = "]" if place == domain.size - 1 else ")"
-        return f"[{domain.bins[place]:g}, {domain.bins[place + 1]:g}{end}"
-    return reading.number_of(domain, place)
+        low, high = (in_full(edge) for edge in domain.bins[place : place + 2])
+        return f"[{low}, {high}{end}"
+    return domain.number_at(place)
 
 
 def _measure(plan: Plan, exact: Exact) -> tuple[list[Cell], dict[Measurement, IntArray]]:
@@ -198,7 +199,7 @@ def figure(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> d
         value, low, high = (drawn[measurement] for measurement in measured(statistic))
         places = {"value": value, "low": min(low, value), "high": max(high, value)}
         domain = domain_of(plan.asked, statistic)
-        return {name: reading.number_of(domain, place) for name, place in places.items()}
+        return {name: domain.number_at(place) for name, place in places.items()}
     (measurement,) = measured(statistic)
     around = intervals.half_width(plan.scale(measurement))
     if statistic.kind == "sum":
@@ -216,7 +217,7 @@ def _mean(plan: Plan, statistic: Statistic, drawn: dict[Measurement, int]) -> di
     centred, known = measured(statistic)
     low, high = domain.range or (0.0, 0.0)
     step = float(exactly(domain.step or 1.0))
-    centre = reading.number_of(domain, (domain.size - 1) // 2)
+    centre = domain.number_at((domain.size - 1) // 2)
 
     def held(places: float) -> float:
         return min(max(centre + places * step, low), high)

@@ -21,11 +21,11 @@ import pyarrow as pa
 from anon_pipeline.engine.databases import changes_beside
 from anon_pipeline.engine.elsewhere import state_of_source
 from anon_pipeline.engine.sql import float_text, literal, quoted
-from anon_pipeline.engine.typed import FLOATING, Reader, is_whole
+from anon_pipeline.engine.typed import FINE_ZONED, FLOATING, MOMENTS, Reader, is_whole
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import sha256_of
 from anon_pipeline.keys import Key
-from anon_pipeline.spec import ColumnType, DifferentialPrivacy, PublicDomain, ReleaseSpec, Role, exactly
+from anon_pipeline.spec import ColumnType, DifferentialPrivacy, PublicDomain, ReleaseSpec, Role
 
 #: The end of a message about a source that breaks after the reservation; it names no line, as lines are people.
 BROKEN = (
@@ -235,13 +235,7 @@ def labels(domain: PublicDomain) -> list[str | float]:
         return list(domain.values)
     if domain.bins is not None:
         return list(domain.bins[:-1])
-    return [number_of(domain, place) for place in range(domain.size)]
-
-
-def number_of(domain: PublicDomain, place: int) -> float:
-    """The number at a place of a range's grid."""
-    low, _ = domain.range or (0.0, 0.0)
-    return float(exactly(low) + place * exactly(domain.step or 1.0))
+    return [domain.number_at(place) for place in range(domain.size)]
 
 
 def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, ...]) -> str:
@@ -256,9 +250,15 @@ def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, .
 
 
 def _text(name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An SQL expression for the text of a value; a whole number has one text, whatever numbers stand beside it."""
+    """An SQL expression for the text of a value, the same whatever stands beside it: 3 for 3.0, a day for midnight."""
     if storage in ("FLOAT", "DOUBLE"):
         text = f"({float_text(quoted(name))})"
+    elif storage in MOMENTS and storage != "DATE":  # programs store days as moments, which have longer texts
+        zoned = f"CAST({quoted(name)} AS TIMESTAMPTZ)" if storage == FINE_ZONED else quoted(name)
+        moment = f"CAST({zoned} AS TIMESTAMP)"
+        is_day = f"{moment} = CAST(CAST({moment} AS DATE) AS TIMESTAMP)"
+        day, fine = f"CAST(CAST({moment} AS DATE) AS VARCHAR)", f"CAST({moment} AS VARCHAR)"
+        text = f"(CASE WHEN {is_day} THEN {day} ELSE {fine} END)"
     else:
         text = quoted(name) if storage == "VARCHAR" else f"CAST({quoted(name)} AS VARCHAR)"
     markers = ", ".join(map(literal, _written(("", *missing))))

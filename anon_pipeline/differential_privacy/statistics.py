@@ -44,7 +44,8 @@ def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: 
     nano = round(sum(answer["cost"]["rho"] for answer in answers.values()) * NANO)
     domains = json.dumps(asked.model_dump(mode="json", include={"domains"}), sort_keys=True)
     return {
-        "neighbours": next(iter(answers.values()))["neighbours"],
+        # Each question states in how many of its groups a person counts; the widest of these statements is true of all.
+        "neighbours": max((answer["neighbours"] for answer in answers.values()), key=lambda of: of.get("groups", 1)),
         "rho": nano / NANO,
         "epsilon": epsilon_of(nano, asked.conversion_delta),
         "delta": asked.conversion_delta,

@@ -17,6 +17,7 @@ from anon_pipeline.report.charts import count, percent
 from anon_pipeline.report.origin import stated
 from anon_pipeline.report.templates import template
 from anon_pipeline.report.wording import listed, part, times, words
+from anon_pipeline.spec import PublicDomain, in_full
 
 KIND = "synthetic"
 #: Values for comparison in the picture of the meaning of epsilon.
@@ -209,19 +210,22 @@ def _label(domain: Mapping[str, Any], place: int, missing: int) -> str:
     if domain.get("values") is not None:
         return words(domain["values"][place])
     if domain.get("bins") is not None:
-        return f"{domain['bins'][place]:g} to {domain['bins'][place + 1]:g}"
-    low, high = domain["range"]
-    width = (high - low) / missing
-    return f"{low + width * place:g} to {low + width * (place + 1):g}"
+        return f"{in_full(domain['bins'][place])} to {in_full(domain['bins'][place + 1])}"
+    public = PublicDomain.model_validate(domain)
+    first = place * public.places_of_interval
+    last = min(first + public.places_of_interval, public.size) - 1
+    low, high = in_full(public.number_at(first)), in_full(public.number_at(last))
+    return low if first == last else f"{low} to {high}"
 
 
 def _domain(domain: Mapping[str, Any]) -> str:
     if domain.get("values") is not None:
         return f"{count(len(domain['values']))} values"
     if domain.get("bins") is not None:
-        return f"{count(len(domain['bins']) - 1)} intervals from {domain['bins'][0]:g} to {domain['bins'][-1]:g}"
-    low, high = domain["range"]
-    return f"{low:g} to {high:g} in steps of {domain['step']:g}"
+        edges = [in_full(edge) for edge in domain["bins"]]
+        return f"{count(len(edges) - 1)} intervals from {edges[0]} to {edges[-1]}"
+    low, high, step = map(in_full, (*domain["range"], domain["step"]))
+    return f"{low} to {high} in steps of {step}"
 
 
 def _picture(epsilon: float, delta: float) -> str:

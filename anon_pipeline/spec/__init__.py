@@ -12,6 +12,7 @@ from anon_pipeline.spec.differential_privacy import (
     PublicDomain,
     PublicSize,
     exactly,
+    in_full,
 )
 from anon_pipeline.spec.parts import (
     NO_ROWS,
@@ -66,6 +67,7 @@ __all__ = [
     "TradeOff",
     "did_you_mean",
     "exactly",
+    "in_full",
     "load_privacy_model",
     "undecided_lines",
 ]

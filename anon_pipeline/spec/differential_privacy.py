@@ -18,6 +18,8 @@ from anon_pipeline.spec.parts import Strict
 STATISTICS = "_statistics"
 #: The most steps of a range times rows of a person, so that sums over all people on Earth stay below 2^63.
 MOST_STEPS = 2**30
+#: A range of more steps than this is counted in at most this many intervals where a synthetic table is made.
+MOST_INTERVALS = 32
 Why = Annotated[str, Field(min_length=1, max_length=500)]
 Number = Annotated[float, Field(ge=-1e15, le=1e15, allow_inf_nan=False)]
 
@@ -121,6 +123,17 @@ class PublicDomain(Strict):
             return int((exactly(self.range[1]) - exactly(self.range[0])) / exactly(self.step)) + 1
         return len(self.bins) - 1 if self.bins is not None else len(self.values or ())
 
+    @property
+    def places_of_interval(self) -> int:
+        """How many neighbouring places of a range a synthetic table counts together; 1 for other domains."""
+        wide = self.range is not None and self.size > MOST_INTERVALS
+        return -(-self.size // MOST_INTERVALS) if wide else 1
+
+    def number_at(self, place: int) -> float:
+        """The number at a place of a range's grid."""
+        low, _ = self.range or (0.0, 0.0)
+        return float(exactly(low) + place * exactly(self.step or 1.0))
+
 
 def text_of(value: float | date) -> str:
     """A number, a date or a truth value as the text that the engine makes of it."""
@@ -130,6 +143,11 @@ def text_of(value: float | date) -> str:
 def exactly(number: float) -> Decimal:
     """The decimal number as a person wrote it: .1 is exactly a tenth."""
     return Decimal(repr(number))
+
+
+def in_full(number: float) -> str:
+    """A number of a spec with all its digits and no exponent."""
+    return f"{exactly(number).normalize():f}"
 
 
 class DifferentialPrivacy(Strict):

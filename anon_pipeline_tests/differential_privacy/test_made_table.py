@@ -12,7 +12,7 @@ import pytest
 
 from anon_pipeline.differential_privacy.budget import Allowance, Budget
 from anon_pipeline.differential_privacy.reading import asked_of
-from anon_pipeline.differential_privacy.synthesis.coded_table import MOST_INTERVALS, axes_of, read_coded
+from anon_pipeline.differential_privacy.synthesis.coded_table import axes_of, read_coded
 from anon_pipeline.differential_privacy.synthesis.made_table import (
     Synthetic,
     make_table,
@@ -27,6 +27,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
 from anon_pipeline.keys import private_key
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.differential_privacy import MOST_INTERVALS
 from anon_pipeline_tests.differential_privacy import synthetic_people
 from anon_pipeline_tests.differential_privacy.synthetic_people import content, people, write
 

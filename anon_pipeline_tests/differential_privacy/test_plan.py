@@ -16,6 +16,7 @@ from anon_pipeline.differential_privacy.plan import Measurement
 from anon_pipeline.differential_privacy.queries import Share
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.spec import PublicDomain
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, spec_of
 
 BY_CITY = "SELECT city, COUNT(*), AVG(age) FROM people GROUP BY city"
@@ -154,6 +155,8 @@ def test_labels_of_groups() -> None:
     assert [label("city", place) for place in (0, 2, None)] == ["Aberdeen", "Cork", None]
     assert [label("weight", place) for place in (0, 6)] == [-0.5, 1]
     assert label("street", "High") == "High"
+    days = PublicDomain(bins=(20240101, 20240201, 20240301.5), why="days as numbers")
+    assert [answering.label(days, place) for place in (0, 1)] == ["[20240101, 20240201)", "[20240201, 20240301.5]"]
 
 
 @pytest.mark.parametrize(
@@ -209,14 +212,16 @@ def test_answers_are_a_table_of_a_figure_a_line() -> None:
 
 
 def test_a_file_of_answers_costs_what_its_answers_cost(tmp_path: Path) -> None:
-    answers = {
+    answers: dict[str, dict[str, Any]] = {
         name: {"cost": {"rho": rho, "threshold_delta": delta}, "neighbours": {"unit": "row"}, "mechanisms": [name]}
         for name, rho, delta in (("first", 0.1, 2e-8), ("second", 0.02, 0.0), ("third", 0.003, 1e-8))
     }
     spec = spec_of("row")
     assert spec.differential_privacy is not None
     state = Budget(Home(tmp_path / "var").prepare(), Allowance.of(spec.differential_privacy)).state()
+    answers["second"]["neighbours"] = {"unit": "person", "groups": 2, "rows": 3}
     told = statistics.protection(spec, answers, state)
+    assert told["neighbours"] == answers["second"]["neighbours"]  # one group of a question without groups is not all
     assert (told["rho"], told["threshold_delta"]) == (0.123, 3e-8)
     assert told["epsilon"] == pytest.approx(epsilon_of(123_000_000, told["delta"]))
     assert told["mechanisms"] == {name: [name] for name in answers}

@@ -222,6 +222,19 @@ def test_codes_with_a_leading_zero_are_not_numbers(tmp_path: Path, engine: DuckD
     assert told.numbers(Measurement("count"), [(0,), (1,), (2,)]) == [0, ROWS - 20, 0]
 
 
+def test_a_public_day_is_found_where_days_are_stored_as_moments(tmp_path: Path, engine: DuckDBEngine) -> None:
+    """pandas has no days: of a Parquet file that it wrote, nobody had any of the public days, and the budget paid."""
+    visits = {"values": ["2024-01-01", "2024-01-02", "2024-01-02 10:30:00"], "why": "the days of the survey"}
+    spec = spec_of(tmp_path, "people.parquet", visits=visits)
+    hours = [0] * 20 + [24] * 15 + [34.5] * 10 + [35] * 5
+    moments = pd.Timestamp("2024-01-01") + pd.to_timedelta(hours, "h")
+    for zone in (None, "UTC"):
+        frame = people().iloc[: len(hours)].assign(visits=moments.tz_localize(zone))
+        write_parquet(frame.to_dict("records"), tmp_path / "people.parquet")
+        told = exact(engine, spec, QUESTIONS[0])
+        assert told.numbers(Measurement("count"), [(0,), (1,), (2,), (None,)]) == [20, 15, 10, 5]
+
+
 def test_a_range_over_dates_is_refused_where_the_schema_shows_them(tmp_path: Path, engine: DuckDBEngine) -> None:
     rows = people().assign(weight=pd.Timestamp("2024-01-01")).to_dict("records")
     write_parquet(rows, tmp_path / "people.parquet")

@@ -18,9 +18,6 @@ from anon_pipeline.engine.typed import Reader
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import PublicDomain, ReleaseSpec
 
-#: A range of more steps than this is divided into at most this many intervals.
-MOST_INTERVALS = 32
-
 
 @dataclass(frozen=True)
 class Axis:
@@ -37,8 +34,7 @@ class Axis:
 
     @classmethod
     def of(cls, name: str, domain: PublicDomain) -> Axis:
-        wide = domain.range is not None and domain.size > MOST_INTERVALS
-        return cls(name, domain, math.ceil(domain.size / MOST_INTERVALS) if wide else 1)
+        return cls(name, domain, domain.places_of_interval)
 
     @property
     def intervals(self) -> int:

@@ -8,7 +8,6 @@ import numpy as np
 import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.differential_privacy import reading
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.estimation import Model
 from anon_pipeline.differential_privacy.synthesis.junction_tree import FloatArray
@@ -98,7 +97,7 @@ def _values(codes: IntArray, axis: Axis, random: np.random.Generator) -> pa.Arra
         return pa.array(low + random.random(len(low)) * (high - low), mask=missing)
     first = known * axis.width
     places = random.integers(first, np.minimum(first + axis.width, domain.size))
-    grid = np.array([reading.number_of(domain, place) for place in range(domain.size)])
+    grid = np.array([domain.number_at(place) for place in range(domain.size)])
     numbers = grid[places]
     whole = np.all(grid == np.floor(grid))
     return pa.array(numbers.astype(np.int64) if whole else numbers, mask=missing)
