@@ -239,9 +239,14 @@ def labels(domain: PublicDomain) -> list[str | float]:
 
 
 def finite_number(reader: Reader, name: str, storage: str, missing: tuple[str, ...]) -> str:
-    """An SQL expression for a number of a column, NULL where there is none."""
+    """An SQL expression for a number of a column, NULL where there is none.
+
+    A single-precision .7 is .7 by its text; by its bits it lies below an edge of .7, and no .7 that is asked equals it.
+    """
     if storage == "VARCHAR" or storage.startswith("ENUM"):
         number = reader.parsed(_text(name, storage, missing), "DOUBLE")
+    elif storage == "FLOAT":
+        number = f"CAST(CAST({quoted(name)} AS VARCHAR) AS DOUBLE)"
     else:
         number = f"CAST({quoted(name)} AS DOUBLE)"
     if is_whole(storage) or storage.startswith("DECIMAL"):

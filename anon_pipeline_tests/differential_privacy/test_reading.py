@@ -222,6 +222,19 @@ def test_codes_with_a_leading_zero_are_not_numbers(tmp_path: Path, engine: DuckD
     assert told.numbers(Measurement("count"), [(0,), (1,), (2,)]) == [0, ROWS - 20, 0]
 
 
+def test_numbers_of_single_precision_are_those_that_were_written(tmp_path: Path, engine: DuckDBEngine) -> None:
+    visits = {"bins": [0, 0.7, 1], "why": "two halves"}
+    spec = spec_of(tmp_path, "people.parquet", visits=visits)
+    numbers = np.array([0.7] * 20 + [0.69] * 10 + [np.nan] * 5 + [np.inf] * 5 + [1e30] * 5, dtype=np.float32)
+    table = pa.Table.from_pandas(people().iloc[: len(numbers)].assign(ill="no"), preserve_index=False)
+    place = table.column_names.index("visits")
+    pq.write_table(table.set_column(place, "visits", pa.array(numbers)), tmp_path / "people.parquet")
+    told = exact(engine, spec, QUESTIONS[0])
+    assert told.numbers(Measurement("count"), [(0,), (1,), (None,)]) == [10, 25, 10]
+    told = exact(engine, spec, "SELECT COUNT(*) FROM people WHERE visits = 0.7")
+    assert told.numbers(Measurement("count"), [()]) == [20]
+
+
 def test_a_public_day_is_found_where_days_are_stored_as_moments(tmp_path: Path, engine: DuckDBEngine) -> None:
     """pandas has no days: of a Parquet file that it wrote, nobody had any of the public days, and the budget paid."""
     visits = {"values": ["2024-01-01", "2024-01-02", "2024-01-02 10:30:00"], "why": "the days of the survey"}
