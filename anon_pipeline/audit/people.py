@@ -333,7 +333,11 @@ def bounds(spec: ReleaseSpec, content: dict[str, Any]) -> list[Bound]:
         demand = f"models trained on the release tell members from others, AUC at most {asked.membership_auc:g}"
         found.append(Bound("membership_auc", demand, max(aucs, default=None), asked.membership_auc))
     if asked.replayed is not None:
-        shares = [column["high"] if upper else column["certain"] for column in content.get("replayed", [])]
+        # As in the interval, people of whom nothing could be counted are taken for people whose value is learned.
+        shares = [
+            column["high"] if upper else column["certain"] + column["undecided"]
+            for column in content.get("replayed", [])
+        ]
         demand = f"who runs the grouping again learns the value of at most {100 * asked.replayed:g} % for certain"
         found.append(Bound("replayed", demand, max(shares, default=None), asked.replayed))
     return found

@@ -297,6 +297,17 @@ def test_a_bound_on_a_column_that_was_not_attacked_does_not_hold(content: dict[s
     assert not bound.holds
 
 
+def test_people_of_whom_nothing_could_be_counted_do_not_pass_for_people_of_whom_nothing_is_learned() -> None:
+    """By the estimate, a replay that counted nothing of anybody held every bound."""
+    privacy = {"k_anonymity": {"k": 5}, "l_diversity": {"column": "ill", "l": 2}}
+    asked = harness.policy() | {"privacy": privacy, "audit": {"replayed": 0.1, "bounds_on": "estimate"}}
+    of_estimate = ReleaseSpec.model_validate(asked)
+    for certain, undecided, holds in ((0.02, 0.05, True), (0.02, 0.09, False), (0.0, 1.0, False)):
+        replayed = [{"column": "ill", "certain": certain, "undecided": undecided, "high": 1.0}]
+        (bound,) = bounds(of_estimate, {"findings": [], "replayed": replayed})
+        assert bound.measured == pytest.approx(certain + undecided) and bound.holds is holds
+
+
 def test_without_a_demand_there_is_no_bound(content: dict[str, Any]) -> None:
     assert bounds(SPEC, content) == []
 
