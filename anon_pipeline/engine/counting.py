@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from anon_pipeline.engine.typed import Reader
+from anon_pipeline.home import scratch
 from anon_pipeline.spec import ReleaseSpec
 
 
@@ -30,6 +31,16 @@ class CountingEngine(ABC):
         """The source of a spec, as `anon_pipeline.engine.typed.OpenSource` says; see `sources.opened`."""
 
     def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
-        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with self._session() as session, self._opened(session, spec, self._scratch, by_itself=True) as source:
+        with (
+            self._folder_of_its_own() as folder,
+            self._session() as session,
+            self._opened(session, spec, folder, by_itself=True) as source,
+        ):
             return session.arrow(query(session, source.relation))
+
+    @contextmanager
+    def _folder_of_its_own(self) -> Iterator[Path]:
+        """A folder for the files that a source is converted to: runs of other datasets convert theirs meanwhile."""
+        self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with scratch(self._scratch / "sources") as folder:
+            yield folder

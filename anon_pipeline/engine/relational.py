@@ -416,7 +416,11 @@ class SqlEngine(CountingEngine):
         of_source = {"query": None, "database": None, "delta": None, "iceberg": None}
         source = spec.source.model_copy(update={**of_source, "path": path})
         population = spec.model_copy(update={"source": source})
-        with self._session() as session, self._opened(session, population, self._scratch) as opened:
+        with (
+            self._folder_of_its_own() as folder,
+            self._session() as session,
+            self._opened(session, population, folder) as opened,
+        ):
             columns = typed.typed_quasi_identifiers(session, opened, population, types)
             select = ", ".join(f"{column.expression} AS {quoted(column.name)}" for column in columns)
             relation = f"(SELECT {select} FROM {opened.relation}) AS typed"

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,10 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine import duckdb as engine_module
+from anon_pipeline.engine import typed
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import bin_code
 from anon_pipeline.engine.restoring import value_expression, with_decimals
-from anon_pipeline.spec import ColumnType, Source
+from anon_pipeline.engine.typed import Reader
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Domain
 from anon_pipeline_tests.people import write_spec
 
@@ -124,6 +131,66 @@ def test_what_is_counted_without_being_stored_spills_to_its_owners_folder(tmp_pa
         os.umask(before)
     assert found["n"].to_pylist() == [2]
     assert (tmp_path / "spill").stat().st_mode & 0o777 == 0o700
+
+
+def clinic(folder: Path, name: str, kind: str) -> ReleaseSpec:
+    """A dataset of people of one clinic, in a file that is converted before it is read."""
+    folder.mkdir()
+    file, source = ("people.json", {}) if kind == "json" else ("people.csv", {"encoding": kind})
+    text = f'{{"x": "{name}", "t": "a"}}\n' if kind == "json" else f"x,t\n{name},a\n"
+    (folder / file).write_text(text, "utf-8" if kind == "json" else kind)
+    return write_spec(folder, {"x": "quasi_identifier", "t": "sensitive"}, file, source=source)
+
+
+@contextmanager
+def reading_meanwhile(engine: DuckDBEngine, spec: ReleaseSpec) -> Iterator[None]:
+    """Another run has opened its source, and reads it when the block has ended."""
+    is_open, may_read = Event(), Event()
+
+    def query(_: Reader, rows: str) -> str:
+        is_open.set()
+        may_read.wait()
+        return f"SELECT DISTINCT x FROM {rows}"
+
+    with ThreadPoolExecutor(1) as others:
+        found = others.submit(engine.aggregated, spec, query)
+        is_open.wait()
+        try:
+            yield
+        finally:
+            may_read.set()
+        assert found.result()["x"].to_pylist() == ["Bonn"]
+
+
+@pytest.mark.parametrize("kind", ["json", "cp1252"])
+@pytest.mark.parametrize("of_population", [False, True])
+def test_two_runs_at_once_read_each_its_own_people(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, of_population: bool
+) -> None:
+    """Datasets of two clinics have the same columns. What a source is converted to lay under one name for all runs of a
+    home, so that the statistics of one clinic were those of the people of the other."""
+    ours, theirs = (DuckDBEngine(tmp_path / "spill", threads=threads) for threads in (1, 2))
+    spec, other = clinic(tmp_path / "ulm", "Ulm", kind), clinic(tmp_path / "bonn", "Bonn", kind)
+    with ExitStack() as meanwhile:
+
+        def query(_: Reader, rows: str) -> str:
+            meanwhile.enter_context(reading_meanwhile(theirs, other))
+            return f"SELECT DISTINCT x FROM {rows}"
+
+        if of_population:
+            genuine = typed.typed_quasi_identifiers
+
+            def begun(*arguments: Any) -> list[typed.TypedColumn]:
+                meanwhile.enter_context(reading_meanwhile(theirs, other))
+                return genuine(*arguments)
+
+            monkeypatch.setattr(typed, "typed_quasi_identifiers", begun)
+            types = {"x": ColumnType.CATEGORICAL}
+            read = ours.population_table(spec, types, spec.source.path)["x"].tolist()
+        else:
+            read = ours.aggregated(spec, query)["x"].to_pylist()
+        assert read == ["Ulm"]
+    assert [path.name for path in (tmp_path / "spill" / "sources").iterdir()] == ["lock"]
 
 
 # ------------------------------------------------------------------ restored values
