@@ -96,6 +96,8 @@ class Home:
             raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
         os.umask(0o077)  # other users can only read files that are made public on purpose
         try:
+            if self.private.exists():  # whose home it is says more than that it cannot be written
+                self._require_own()
             is_new = not self.root.exists()
             self.root.mkdir(parents=True, exist_ok=True)
             if is_new:
