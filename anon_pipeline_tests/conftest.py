@@ -36,6 +36,7 @@ SLOW_ROOMS = {"end_to_end"}
 #: Files whose tests find Spark running if another of them has started it: one worker takes them all.
 SHARING_SPARK = {
     "differential_privacy/test_queries.py",
+    "differential_privacy/test_reading.py",
     "engine/test_records.py",
     "engine/test_spark.py",
     "engine/test_spark_refusals.py",

@@ -14,6 +14,9 @@ def literal(text: str) -> str:
 
 
 def float_text(number: str) -> str:
-    """A float as a text, a whole one without a point: a column of whole numbers with gaps is often stored as floats."""
-    is_whole = f"floor({number}) = {number} AND abs({number}) <= {2**53}e0"
+    """A float as a text, a whole one without a point: a column of whole numbers with gaps is often stored as floats.
+
+    Only numbers within 2^53 are rounded: Spark's `floor` makes a whole number, and fails for one beyond 64 bits.
+    """
+    is_whole = f"floor(least(greatest({number}, -{2**53}e0), {2**53}e0)) = {number}"
     return f"CASE WHEN {is_whole} THEN CAST(CAST({number} AS BIGINT) AS VARCHAR) ELSE CAST({number} AS VARCHAR) END"

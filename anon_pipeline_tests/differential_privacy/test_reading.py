@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,30 @@ def test_numbers_of_single_precision_are_those_that_were_written(tmp_path: Path,
     assert told.numbers(Measurement("count"), [(0,), (1,), (None,)]) == [10, 25, 10]
     told = exact(engine, spec, "SELECT COUNT(*) FROM people WHERE visits = 0.7")
     assert told.numbers(Measurement("count"), [()]) == [20]
+
+
+def test_no_number_of_one_person_makes_a_question_fail_on_spark(quick_spark: None, tmp_path: Path) -> None:
+    """One code of 1e30, or an infinite one, made every question on its column fail, paid, and so told that it is there.
+
+    Days among moments and numbers of single precision are read as DuckDB reads them, too.
+    """
+    engines = DuckDBEngine(tmp_path / "duckdb", threads=1), SparkEngine(tmp_path / "spark", threads=1)
+    codes = pa.array([2.0] * 20 + [0.7] * 20 + [None, np.nan, np.inf, -np.inf, 1e30, -(2.0**53), 2.0**64])
+    days = pa.array([datetime(2024, 1, 1)] * 20 + [datetime(2024, 1, 2, 10)] * 27, pa.timestamp("us"))
+    coded = {"values": ["2", "0.7", "-9007199254740992"], "why": "codes"}
+    for column, visits in (
+        (codes, coded),
+        (codes.cast(pa.float32()), {"bins": [0, 0.7, 1], "why": "halves"}),
+        (days, {"values": ["2024-01-01"], "why": "days"}),
+    ):
+        table = pa.Table.from_pandas(people().iloc[: len(column)].assign(ill="no"), preserve_index=False)
+        place = table.column_names.index("visits")
+        pq.write_table(table.set_column(place, "visits", column), tmp_path / "people.parquet")
+        spec = spec_of(tmp_path, "people.parquet", visits=visits)
+        cells: list[Any] = [(0,), (1,), (2,), (None,)]
+        one, other = (exact(engine, spec, QUESTIONS[0]).numbers(Measurement("count"), cells) for engine in engines)
+        assert one == other and sum(one) == len(column)
+        assert visits is not coded or one == [20, 20, 1, 6]
 
 
 def test_a_public_day_is_found_where_days_are_stored_as_moments(tmp_path: Path, engine: DuckDBEngine) -> None:
