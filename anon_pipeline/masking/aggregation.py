@@ -45,8 +45,8 @@ class Aggregate(TableTechnique):
     `known`. So a small group is hidden by the same rule among people with the same known values, or all of these are
     left out; and no mean is of a quasi-identifier, unless `known` is stated. A mean is shown only of at least
     `threshold` known values that keep the rules of `Dominance`, and in steps that do not tell of how many values it is
-    (`rounded_means`). No totals of the averaged columns are shown, so that no
-    hidden mean can be had as a difference; a second table of the same people with other groups would change that.
+    (`rounded_means`). No totals of the averaged columns are shown, so that no hidden mean can be had as a difference. A
+    second table of the same people with other groups is judged beside this one (`privacy.linked_tables`).
     """
 
     technique: Literal["aggregate"] = "aggregate"

@@ -50,8 +50,7 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     _drop(content["source"], ("symbols",), [])
     _drop(content["grouping"], ("most_lost",), MOST_LOST)
     _drop(content, ("person", "across_releases", "across_releases_ended", "across_releases_lowered"), None)
-    _drop(content, ("across_releases_unlike",), None)
-    _drop(content, ("sampling_weight", "missing_target"), None)
+    _drop(content, ("across_releases_unlike", "linked_tables_accepted", "sampling_weight", "missing_target"), None)
     _drop(content, ("approver", "purpose", "license"), None)
     _drop(content, ("recipients",), [])
     if not spec.guide.targets:

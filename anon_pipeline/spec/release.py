@@ -89,6 +89,7 @@ class ReleaseSpec(Strict):
     across_releases_ended: str | None = Field(default=None, min_length=1, max_length=500)  # why the demand has ended
     across_releases_lowered: str | None = Field(default=None, min_length=1, max_length=500)  # why less is demanded
     across_releases_unlike: str | None = Field(default=None, min_length=1, max_length=500)  # why nobody stays alike
+    linked_tables_accepted: str | None = Field(default=None, min_length=1, max_length=500)  # why others may tell more
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before publication
     sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
@@ -182,6 +183,8 @@ class ReleaseSpec(Strict):
             self._can_be_followed()
         if self.aggregates:
             require_no_rows(self)
+        elif self.linked_tables_accepted is not None:
+            raise ValueError("linked_tables_accepted: no step is aggregate, so no group is hidden; take it out")
         if self.differential_privacy is not None:
             self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:

@@ -13,7 +13,7 @@ from anon_pipeline.spec.parts import Column, Strict
 #: Parts of a spec that are about grouping people, and do not apply to a synthetic table.
 OF_GROUPED_RELEASES = (
     "privacy", "steps", "suppression", "guide", "grouping", "recode", "person", "across_releases",
-    "utility", "audit", "sampling_fraction", "sampling_weight", "frontier", "missing_target",
+    "utility", "audit", "sampling_fraction", "sampling_weight", "frontier", "missing_target", "linked_tables_accepted",
 )  # fmt: skip
 
 

@@ -7,8 +7,9 @@ import pandas as pd
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.pipeline.expectations.questions import Question
+from anon_pipeline.pipeline.linked_groups import told_together
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import CheckDef, Run
+from anon_pipeline.pipeline.step import CheckDef, Run, log
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of, units_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
@@ -28,18 +29,45 @@ GROUP_CHECKS = {
 }
 #: The checks among them that have nothing to check without means.
 OF_MEANS = ("shows_true_means", "shows_rounded_means", "shows_means_of_enough", "shows_no_dominated_mean")
+#: The check beside other releases.
+LINKED = "hides_groups_beside_others"
+LINKED_CHECKS = {LINKED: "Beside other released tables of groups of the same people no hidden count or mean is known."}
 #: The remedy where the code itself is at fault.
 FAULT = "nothing was published; run aggregated_table again, and if it fails again report a fault of this package"
 
 
-def ask_groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> list[Question]:
+def ask_groups(run: Run, raw_data: Stage, masked_data: Stage, aggregated_table: Stage) -> list[Question]:
     """The questions to a stored table of groups."""
-    return group_questions(run.spec, run.engine, masked_data, aggregated_table)
+    asked = group_questions(run.spec, run.engine, masked_data, aggregated_table)
+    return [*asked, linked_question(run, raw_data, aggregated_table)]
 
 
 CHECKS = CheckDef(
-    "candidate_checks", "aggregated_table", ("masked_data", "aggregated_table"), lambda _: GROUP_CHECKS, ask_groups
+    "candidate_checks",
+    "aggregated_table",
+    ("raw_data", "masked_data", "aggregated_table"),
+    lambda _: {**GROUP_CHECKS, **LINKED_CHECKS},
+    ask_groups,
 )
+
+
+def linked_question(run: Run, raw_data: Stage, candidate: Stage) -> Question:
+    """The question whether the candidate tells what is hidden, beside other tables; an accepted answer is logged."""
+    together = told_together(run, raw_data, candidate)
+    problems, accepted = together.problems, run.spec.linked_tables_accepted is not None
+    if problems and accepted:
+        # The number is not published: it would say how much there is to work out.
+        log.warning("%s: accepted by linked_tables_accepted: %s", run.spec.dataset, together.wrong)
+        problems = 0
+    return Question(
+        LINKED,
+        "beside other released tables of groups of the same people no hidden count or mean is known",
+        "ExpectColumnMaxToBeBetween",
+        {"column": LINKED, "max_value": 0},
+        pd.DataFrame({LINKED: [problems]}),
+        remedy=together.sentence,
+        idle="the spec accepts what is known (linked_tables_accepted)" if accepted else "",
+    )
 
 
 def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) -> list[Question]:

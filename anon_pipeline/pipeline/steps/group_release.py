@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from anon_pipeline.errors import Refused
 from anon_pipeline.masking.aggregation import aggregate_of
 from anon_pipeline.pipeline.checks import group, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
@@ -36,7 +37,7 @@ def release(
     spec, engine = run.spec, run.engine
     checks = [
         *require_answers(source_checks, source.checks_of(spec)),
-        *require_answers(candidate_checks, group.GROUP_CHECKS),
+        *require_answers(candidate_checks, group.CHECKS.checks(spec)),
         *own.require(spec, own_checks),
     ]
     groups = _groups(run, masked_data, aggregated_table)
@@ -45,7 +46,14 @@ def release(
     facts = facts_of_groups(
         spec, GroupEvidence(raw_data.facts, masked_data.facts, groups, last_step, checks, dict(run.ids), noise)
     )
-    published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts))
+
+    def still_hidden(_version: str) -> None:
+        """Under the ledger's lock: another table may have been released since the checks."""
+        question = group.linked_question(run, raw_data, aggregated_table)
+        if question.table[group.LINKED].sum():
+            raise Refused([f"{group.LINKED}: {question.demand}, but {question.remedy}"], [question.demand])
+
+    published = publish(run.home, spec, engine, aggregated_table.folder, finite(facts), still_hidden)
     columns = engine.columns(published.folder / DATA)
     return StepResult(
         {"version": published.version},
