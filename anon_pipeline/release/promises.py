@@ -16,7 +16,7 @@ def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
     """Refuse a spec that drops or lowers `across_releases` without a reason, if a former release was made under it.
 
     That release promised its readers that later releases would leave everybody enough candidates. A withdrawn release
-    counts, too, since readers may still have it.
+    counts, too, since readers may still have it. A reason that a release was made under is none for less than that one.
 
     Raises
     ------
@@ -25,24 +25,28 @@ def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
         Refused
         If a former manifest differs from the published one, so that its promises are not known.
     """
-    asked = spec.across_releases
-    if spec.across_releases_ended is not None or spec.across_releases_lowered is not None:
+    asked, why = spec.across_releases, spec.across_releases_lowered
+    if spec.across_releases_ended is not None:
         return
-    for version, promised in _promises(home, spec.dataset):
+    for version, promised, known_reason in _promises(home, spec.dataset):
         if asked is None:
             raise InputError(
                 f"across_releases: the release {version} was made under it and this spec is silent; demand it "
                 "again, or say why it ends, for everybody to read: across_releases_ended: <why>"
             )
-        if (less := _less(asked, promised)) is not None:
+        if (less := _less(asked, promised)) is not None and why in (None, known_reason):
+            stale = "" if why is None else f" (the reason that is written was one for {version} already)"
             raise InputError(
                 f"across_releases.{less}, less than the release {version} was made under; demand as much, or say why "
-                "it is lowered, for everybody to read: across_releases_lowered: <why>"
+                f"it is lowered, for everybody to read: across_releases_lowered: <why>{stale}"
             )
 
 
-def _promises(home: Home, dataset: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The version and the demand of each former release that was made under one, oldest first."""
+def _promises(home: Home, dataset: str) -> Iterator[tuple[str, dict[str, Any], str | None]]:
+    """The version and the demand of each former release that was made under one, oldest first.
+
+    And why it demanded less than others before it, if it did.
+    """
     for entry in ledger.read(home):
         if entry.action != ledger.PUBLISH or entry.dataset != dataset:
             continue
@@ -54,9 +58,9 @@ def _promises(home: Home, dataset: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     "tell what it promised; run `anon-pipeline releases verify`"
                 ]
             )
-        promised = json.loads(manifest.read_text(encoding="utf-8"))["spec"].get("across_releases")
-        if promised is not None:
-            yield entry.version, promised
+        policy = json.loads(manifest.read_text(encoding="utf-8"))["spec"]
+        if (promised := policy.get("across_releases")) is not None:
+            yield entry.version, promised, policy.get("across_releases_lowered")
 
 
 def _less(asked: AcrossReleases, promised: dict[str, Any]) -> str | None:

@@ -90,6 +90,25 @@ def test_a_promise_is_not_lowered_in_silence(home: Home, tmp_path: Path, asked: 
         require_an_answer(home, spec(tmp_path, person="id", across_releases=kept))
 
 
+def test_the_reason_of_a_former_release_is_none_for_less_than_it_demanded(home: Home, tmp_path: Path) -> None:
+    """It stays in the spec for releases before that one, and every later demand was lowered by it without a word."""
+    why: dict[str, Any] = {"person": "id", "across_releases_lowered": "fewer people come"}
+    for version, policy in (
+        ("bbbb", {"across_releases": {"k": 10, "window": 4}}),
+        ("cccc", {"across_releases": {"k": 5, "window": 4}, "across_releases_lowered": "fewer people come"}),
+    ):
+        manifest = home.releases / "people" / version / "manifest.json"
+        manifest.parent.mkdir()
+        manifest.write_text(json.dumps({"files": {}, "spec": policy}))
+        with home.lock("ledger"):
+            ledger.append(home, "publish", "people", version, sha256_of(manifest))
+    require_an_answer(home, spec(tmp_path, **why, across_releases={"k": 5, "window": 4}))
+    with pytest.raises(InputError, match=r"k is 3 in place of 5.* cccc .*was one for cccc already"):
+        require_an_answer(home, spec(tmp_path, **why, across_releases={"k": 3, "window": 4}))
+    anew = why | {"across_releases_lowered": "fewer still"}
+    require_an_answer(home, spec(tmp_path, **anew, across_releases={"k": 3, "window": 4}))
+
+
 def test_what_is_lowered_is_demanded_and_its_reason_published(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="across_releases_lowered: nothing is demanded"):
         spec(tmp_path, across_releases_lowered="why")
