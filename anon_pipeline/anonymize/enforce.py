@@ -54,10 +54,11 @@ from anon_pipeline.threads import one_thread
 #: person had another value, `STAYS_ELSE` elsewhere. For a union of m classes the chance is multiplied by
 #: (2 / m) ** SIZE, since a union of more classes loses more.
 STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
-#: A union of more than `LARGEST` classes stays by chance only where a part would fail if one person had another value,
-#: and then with the chance `STAYS_LARGE`. With a larger chance, one key in ten would lose a tenth of all information or
-#: more. With none, an attacker who repeats the grouping would learn the values of people whose large union had to stay.
-LARGEST, STAYS_LARGE = 64, 0.04
+#: The same for a union of more than `LARGEST` classes, whatever its size. With larger chances, one key in ten would
+#: lose a tenth of all information or more. With none in the first case, an attacker who repeats the grouping would
+#: learn the values of people whose large union had to stay; with none in the second, of people whose large union stayed
+#: by chance, since a part would fail if one person had another value.
+LARGEST, STAYS_LARGE, STAYS_LARGE_ELSE = 64, 0.04, 0.0008
 #: Share of the classes that are not cut although they could be. The second share is for unions that stayed by chance
 #: and whose parts would all fail if one person had another value, since a union that has to stay can seldom be cut.
 WHOLE, STAYS_WHOLE = 0.15, 0.3
@@ -201,7 +202,7 @@ def chance_to_stay(
     together : whether the people of the union were one class of the former release
     """
     by_chance = np.where(nearly, STAYS, STAYS_ELSE) * (2 / np.maximum(classes, 2)) ** SIZE
-    large = np.where(nearly, STAYS_LARGE, 0.0)
+    large = np.where(nearly, STAYS_LARGE, STAYS_LARGE_ELSE)
     by_chance = np.where(together & nearly, AGAIN, np.where(classes <= LARGEST, by_chance, large))
     return np.where(can, np.where(held, by_chance, 0.0), 1.0)
 

@@ -127,7 +127,7 @@ def test_sensitive_values_are_counted_by_cell_with_the_missing_ones_first() -> N
         (True, True, 16, True, 0.4 * 0.125**0.3, 0.98),
         (True, True, LARGEST, False, 0.02 * (2 / LARGEST) ** 0.3, 0.02 * (2 / LARGEST) ** 0.3),
         (True, True, LARGEST + 1, True, 0.04, 0.98),
-        (True, True, LARGEST + 1, False, 0.0, 0.0),
+        (True, True, LARGEST + 1, False, 0.0008, 0.0008),
         (True, False, 2, True, 0.0, 0.0),
         (False, True, 2, True, 1.0, 1.0),
         (False, False, 99, False, 1.0, 1.0),

@@ -191,10 +191,24 @@ def test_large_unions_seldom_stay_by_chance_and_those_that_must_do() -> None:
     classes = np.array([2, LARGEST, LARGEST + 1, LARGEST + 1, LARGEST + 1])
     can, nearly = np.array([True, True, True, True, False]), np.array([True, True, True, False, False])
     chance = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly, np.zeros(5, dtype=bool))
-    assert chance[0] > chance[1] > chance[2] > 0
-    assert chance[3:].tolist() == [0, 1]
+    assert chance[0] > chance[1] > chance[2] > chance[3] > 0
+    assert chance[3] < 0.001
+    assert chance[4] == 1
     again = chance_to_stay(can, np.ones(5, dtype=bool), classes, nearly, np.ones(5, dtype=bool))
-    assert again.tolist() == [enforce.AGAIN] * 3 + [0, 1]
+    assert again.tolist() == [enforce.AGAIN] * 3 + [chance[3], 1]
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3, 20, LARGEST, LARGEST + 1, 10**6])
+def test_no_outcome_rules_out_what_an_exchange_would_have_made_of_a_union(classes: int) -> None:
+    """A union that has to stay, one that nearly has to, and one that need not: an exchange makes one of the next.
+
+    Large unions of the last kind never stayed. So who stood in one that had stayed by chance, since a part nearly
+    failed, could not have the value with which it would not: of Adult's people under one key 4 % learned for certain.
+    """
+    can, nearly = np.array([False, True, True]), np.array([True, True, False])
+    number = np.full(3, classes)
+    chance = chance_to_stay(can, np.ones(3, dtype=bool), number, nearly, np.zeros(3, dtype=bool))
+    assert (chance[1:] >= 2 * chance[:-1] / regrouping.SELDOM * (1 - 1e-9)).all()
 
 
 def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -> None:

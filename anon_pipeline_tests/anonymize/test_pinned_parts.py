@@ -332,7 +332,7 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
     of_mixing: "e1ccb61956b1",
     of_chance: "98263a5d9d2f",
     of_cuts: "a5ec2bf6d67b",
-    of_repairs: "3af8d18149a9",
+    of_repairs: "bd8b4542ba44",
     of_recounted_repairs: "f1d729f64114",
 }
 
