@@ -156,7 +156,10 @@ def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _
     with scratch(run.home.private_folder("scratch")) as folder:
         try:
             stored = run.engine.store_source(spec, folder / DATA)
-        except InputError:  # this source has other columns or values than that one's spec can read
+        except InputError:
+            # This source has other columns or values than that spec can read, unless it cannot be read by its own spec
+            # now: then nobody can tell, and this raises.
+            run.engine.store_source(run.spec, folder / "own.parquet")
             return None
     return (
         _Table(released.name, spec, stored.types(), released.table)

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.checks.group import LINKED
+from anon_pipeline.pipeline.checks.group import CHECKS, LINKED
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
@@ -189,6 +189,26 @@ def test_a_lost_opening_is_refused_where_as_many_people_were_read(place: Place) 
     fine = released(place.run("figures", FINE))
     (place.home.private / "openings" / "figures" / f"{fine.version}.json").unlink()
     assert "its opening is not in this home" in answered(place.run("others", COARSE)).sentence
+
+
+@pytest.mark.parametrize("fails", [InputError, Unavailable])
+def test_a_source_that_cannot_be_read_again_is_not_taken_for_that_of_other_people(
+    place: Place, monkeypatch: pytest.MonkeyPatch, fails: type[InputError]
+) -> None:
+    """A full disk while a former table was counted again would have been the way past the gate."""
+    released(place.run("figures", FINE))
+    run = place.run("others", COARSE)
+    graph = graph_of(run.spec)
+    for step in graph.steps[:3]:
+        make(graph, step, run)
+
+    def no_space(*_: object) -> None:
+        raise fails("a file could not be read or written")
+
+    monkeypatch.setattr(run.engine, "store_source", no_space)
+    (gate,) = [one for one in answer(graph, CHECKS, run) if one.name == LINKED]
+    assert not gate.passed
+    assert "of the same people and cannot be judged: a file could not be read" in gate.sentence
 
 
 def test_a_table_that_was_released_since_the_checks_is_noticed(place: Place) -> None:
