@@ -60,7 +60,9 @@ STAYS, STAYS_ELSE, SIZE = 0.4, 0.02, 0.3
 #: by chance, since a part would fail if one person had another value.
 LARGEST, STAYS_LARGE, STAYS_LARGE_ELSE = 64, 0.04, 0.0008
 #: Share of the classes that are not cut although they could be. The second share is for unions that stayed by chance
-#: and whose parts would all fail if one person had another value, since a union that has to stay can seldom be cut.
+#: and are likest to those that have to stay, which can seldom be cut: all of their parts would fail if one person had
+#: another value, or one would and the union is large. `STAYS_LARGE * STAYS_WHOLE` must not be so seldom that a large
+#: union that is not cut is known for one that had to stay.
 WHOLE, STAYS_WHOLE = 0.15, 0.3
 #: Share of the unions that are not cut between their former classes: they are only cut through these classes.
 PASSED = 0.3
@@ -217,7 +219,7 @@ def union_chances(rungs: list[Rung], former: IntArray | None) -> list[UnionChanc
         several = np.bincount(rung.above, minlength=unions) > 1
         together = were_together(former, upper.group, unions)
         stays = chance_to_stay(can, upper.holds & several, upper.classes, nearly, together)
-        whole = share_whole(can, all_of(rung.nearly, rung.above, unions))
+        whole = share_whole(can, upper.classes, nearly, all_of(rung.nearly, rung.above, unions))
         chances.append(UnionChances(stays, whole))
     return chances
 
@@ -254,12 +256,15 @@ def descend(work: Work, rungs: list[Rung], chances: list[UnionChances]) -> tuple
     return (np.arange(stands) < united)[order], shares[order]
 
 
-def share_whole(can: BoolArray, nearly: BoolArray) -> FloatArray:
-    """The chance that each union is not cut, shape (u,): larger where it stays by chance and all parts nearly fail.
+def share_whole(can: BoolArray, classes: IntArray, nearly: BoolArray, all_nearly: BoolArray) -> FloatArray:
+    """The chance that each union is not cut, shape (u,); see `STAYS_WHOLE`.
 
-    A union that had to stay can seldom be cut.
+    Parameters
+    ----------
+    can, classes, nearly : see `chance_to_stay`
+    all_nearly : whether all parts of the union nearly fail
     """
-    return np.where(can & nearly, STAYS_WHOLE, WHOLE)
+    return np.where(can & (all_nearly | (nearly & (classes > LARGEST))), STAYS_WHOLE, WHOLE)
 
 
 def were_together(former: IntArray | None, group: IntArray, classes: int) -> BoolArray:

@@ -219,7 +219,7 @@ class Union:
         ]
         self._counts = {name: sparse.lil_array(histogram.counts) for name, histogram in self._people.sensitive.items()}
         can, nearly, _ = self._parts(self._people)
-        self._path = self._cuts(float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0]))
+        self._path = self._cuts(self._whole(can, nearly))
         self.truth = self.likelihood(self._people) if np.array_equal(np.sort(self._path[-1].cells), here) else 0.0
 
     def exchanges(self, cell: int, value: int, column: str) -> dict[int, list[Exchange]]:
@@ -263,7 +263,7 @@ class Union:
             np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]), np.array([together])
         )
         likelihood = float(stays[0])
-        whole = float(enforce.share_whole(np.array([can]), np.array([nearly.all()]))[0])
+        whole = self._whole(can, nearly)
         for step in self._path:
             share = self._share_whole(step.cells, whole)
             chance = 1.0
@@ -276,6 +276,11 @@ class Union:
             was_cut = any(cut for *_, cut in step.stages)
             likelihood *= (1 - share) * chance if was_cut else share + (1 - share) * chance
         return likelihood
+
+    def _whole(self, can: bool, nearly: BoolArray) -> float:
+        """The chance that the union is not cut, where these of its parts nearly fail."""
+        marks = np.array([nearly.any()]), np.array([nearly.all()])
+        return float(enforce.share_whole(np.array([can]), self._classes, *marks)[0])
 
     def _share_whole(self, cells: IntArray, whole: float) -> float:
         """The chance that a class within the union is not cut, where that of the union is `whole`."""

@@ -142,9 +142,22 @@ def test_the_chance_of_a_union_to_stay(
     assert found == pytest.approx([chance, again])
 
 
-def test_the_chance_of_a_union_to_stay_whole() -> None:
-    can, nearly = np.array([True, True, False, False]), np.array([True, False, True, False])
-    assert share_whole(can, nearly).tolist() == [0.3, 0.15, 0.15, 0.15]
+@pytest.mark.parametrize(
+    ("can", "classes", "nearly", "all_nearly", "chance"),
+    [
+        (True, 2, True, True, 0.3),
+        (True, LARGEST, True, False, 0.15),
+        (True, LARGEST + 1, True, False, 0.3),
+        (True, LARGEST + 1, False, False, 0.15),
+        (False, 2, True, True, 0.15),
+        (False, LARGEST + 1, True, True, 0.15),
+    ],
+)
+def test_the_chance_of_a_union_to_stay_whole(
+    can: bool, classes: int, nearly: bool, all_nearly: bool, chance: float
+) -> None:
+    union = np.array([can]), np.array([classes]), np.array([nearly]), np.array([all_nearly])
+    assert share_whole(*union).tolist() == [chance]
 
 
 def test_a_union_is_marked_where_all_its_parts_are() -> None:

@@ -21,7 +21,7 @@ from anon_pipeline.anonymize.axes import split_features
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
-from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay
+from anon_pipeline.anonymize.enforce import LARGEST, chance_to_stay, share_whole
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.audit import regrouping
 from anon_pipeline.errors import Refused
@@ -212,13 +212,19 @@ def test_no_outcome_rules_out_what_an_exchange_would_have_made_of_a_union(classe
 
 
 def test_that_a_large_union_stayed_does_not_rule_out_that_it_could_be_parted() -> None:
-    """Parted for certain, or seldom left, it would tell the values of all who stand in it to who runs it again."""
+    """Parted for certain, or seldom left, it would tell the values of all who stand in it to who runs it again.
+
+    A union that had to stay can seldom be cut. One of which a single part nearly fails was cut in 17 of 20 cases: of
+    Adult's people under one key 2.75 % learned for certain.
+    """
     first, again = (
         chance_to_stay(*(np.array([entry]) for entry in (True, True, 10 * LARGEST, True, together)))[0]
         for together in (False, True)
     )
-    assert first * enforce.STAYS_WHOLE > 1 / regrouping.SELDOM
-    assert first * enforce.STAYS_WHOLE * (again * enforce.AGAIN) ** 4 > 1 / regrouping.SELDOM  # in five releases
+    for all_nearly in (False, True):
+        whole = share_whole(*(np.array([entry]) for entry in (True, 10 * LARGEST, True, all_nearly)))[0]
+        assert first * whole > 1 / regrouping.SELDOM
+        assert first * whole * (again * enforce.AGAIN) ** 4 > 1 / regrouping.SELDOM  # in five releases
 
 
 @pytest.mark.long
