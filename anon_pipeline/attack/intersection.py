@@ -3,6 +3,12 @@
 Composition attacks: S. R. Ganta, S. P. Kasiviswanathan, A. Smith (KDD 2008). The person is in both tables. So a record
 can be theirs only if its kept values occur among the candidates of both. If there is no such record, the attacker has
 the wrong candidates, and goes on with those of the current release.
+
+Most people of a table may be new. Earlier releases say nothing of them, so a mean over everybody hides that the others
+are found. Who stood in an earlier release is not asked: no identifier may decide what is published. But a person can
+have stood there as they are only if one of their candidates there has their own kept values. The success is told of
+those who can, too. Some newcomers are among them by chance; somebody who takes such a person for an old one picks among
+the same records, and is right as often.
 """
 
 from __future__ import annotations
@@ -11,7 +17,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import sparse
 
@@ -31,12 +36,17 @@ class Earlier:
     ----------
     released : one row per person
     classes : its class table, where that was published
-    people : positions in the original table of those who are in this release too, all where absent
     """
 
     released: pd.DataFrame
     classes: pd.DataFrame | None = None
-    people: npt.NDArray[np.int64] | None = None
+
+
+#: The attack on everybody, and on those who can have stood in all earlier releases; and the fewest of these, and of
+#: control people, whose success is told by itself: of few, chance alone makes it anything.
+NAME = "intersection with earlier releases"
+OF_WHO_FIT = f"{NAME}, people who fit them"
+FEWEST = 100
 
 
 def intersection(
@@ -46,19 +56,15 @@ def intersection(
     control: pd.DataFrame | None,
     targets: int,
 ) -> list[Finding]:
-    """A single finding over all earlier releases together; none without earlier releases."""
+    """The findings over all earlier releases together; none without earlier releases.
+
+    The first is of everybody. The second, where there are people enough, is of those who can have stood in all of them.
+    """
     if not earlier:
         return []
-    members = attacked.members
-    in_all = np.ones(len(members), dtype=bool)
-    for former in earlier:
-        if former.people is not None:
-            in_all &= np.isin(members.row, former.people)
-    chosen = _taken(members, np.flatnonzero(in_all)[:targets])
+    chosen = attacked.members.first(targets)
     others = None if attacked.control is None else attacked.control.first(targets)
     people = [each for each in (chosen, others) if each is not None]
-    if not len(chosen):
-        return []
     now = [_Table(attacked, each) for each in people]
     alone_now = now[0].remaining()
     for former in earlier:
@@ -70,17 +76,19 @@ def intersection(
         for table, each in zip(now, people, strict=True):
             candidates = find_candidates(release, each.codes)
             table.narrow(shared, then_kept, release.group, candidates)
-    left = now[0].remaining()
-    attack = measured(now[0].success())
-    of_control: Rate | None = measured(now[1].success()) if len(now) > 1 else None
+    left, successes = now[0].remaining(), [table.success() for table in now]
+    of_control: Rate | None = measured(successes[1]) if len(now) > 1 else None
+    blind = linkage.blind(attacked, chosen)
     smallest = int(attacked.release.sizes.min())
-    return [
+    known = Known(tuple(attacked.knowledge.quasi_identifiers))
+    does = f"who also has {len(earlier)} earlier release{'' if len(earlier) == 1 else 's'} picks the right record"
+    findings = [
         finding(
-            "intersection with earlier releases",
+            NAME,
             "linkability",
-            Known(tuple(attacked.knowledge.quasi_identifiers)),
-            f"who also has {len(earlier)} earlier release{'' if len(earlier) == 1 else 's'} picks the right record",
-            Rates(attack, of_control, linkage.blind(attacked, chosen)),
+            known,
+            does,
+            Rates(measured(successes[0]), of_control, blind),
             {
                 "earlier_releases": len(earlier),
                 "smallest_group": smallest,
@@ -92,6 +100,22 @@ def intersection(
                 "contradicted": float(now[0].contradicted.mean()),
             },
         )
+    ]
+    if len(chosen) < FEWEST:
+        return findings
+    fitting = [success[table.fits] for success, table in zip(successes, now, strict=True)]
+    if len(fitting) > 1 and len(fitting[1]) >= FEWEST:
+        of_control = measured(fitting[1])
+    return [
+        *findings,
+        finding(
+            OF_WHO_FIT,
+            "linkability",
+            known,
+            f"{does} of those whose values are among their candidates in every release",
+            Rates(measured(fitting[0] if len(fitting[0]) >= FEWEST else []), of_control, blind),
+            {"earlier_releases": len(earlier)},
+        ),
     ]
 
 
@@ -111,6 +135,7 @@ class _Table:
         kinds = counts(unit[first], np.arange(len(first)), (len(candidates.sizes), len(first)))
         self.possible: sparse.csr_array = (candidates.best @ kinds).tocsr()
         self.contradicted = np.zeros(len(candidates), dtype=bool)
+        self.fits = np.ones(len(candidates), dtype=bool)
 
     def narrow(self, shared: list[int], then_kept: list[IntArray], group: IntArray, earlier: Candidates) -> None:
         """Keep the records that an earlier release allows.
@@ -120,14 +145,19 @@ class _Table:
         """
         number = min(len(earlier), self.possible.shape[0])
         self.possible, self.people = self.possible[:number], self.people.first(number)
-        self.contradicted = self.contradicted[:number]
+        self.contradicted, self.fits = self.contradicted[:number], self.fits[:number]
         if not shared:
             return
-        stacked = [np.r_[self.kept[:, place], codes] for place, codes in zip(shared, then_kept, strict=True)]
+        stacked = [
+            np.r_[self.kept[:, place], self.people.kept[:, place], codes]
+            for place, codes in zip(shared, then_kept, strict=True)
+        ]
         value = combined(stacked)[0]
-        here, there = value[: len(self.kept)], value[len(self.kept) :]
+        here, own, there = np.split(value, [len(self.kept), len(self.kept) + number])
         values = int(value.max()) + 1
         seen = earlier.best[:number] @ counts(earlier.unit[group], there, (len(earlier.sizes), values))
+        fits = seen.multiply(counts(np.arange(number), own, (number, values))).sum(axis=1)
+        self.fits &= np.asarray(fits).ravel() > 0
         mark = counts(here, np.arange(len(here)), (values, len(here)))
         allowed = (seen.sign() @ mark).tocsr()
         narrowed = self.possible.multiply(allowed.sign()).tocsr()
@@ -152,7 +182,3 @@ class _Table:
             rows = counts(self.same_kept, np.arange(kinds), (numbers, kinds))[self.people.same_kept]
             hits = np.minimum(np.asarray(self.possible.multiply(rows).sum(axis=1)).ravel(), 1.0)
         return np.asarray(hits / np.maximum(self.remaining(), 1), dtype=np.float64)
-
-
-def _taken(people: People, places: npt.NDArray[np.intp]) -> People:
-    return People(*(getattr(people, name)[places] for name in people.__dataclass_fields__))

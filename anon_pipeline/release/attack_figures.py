@@ -9,7 +9,7 @@ somebody fits follows from the published table and from quasi-identifiers that i
 
 The control people of a twin are drawn with the private key, and so is the twin: nobody else can count them again. But
 members and control people together are everybody, so what is counted in both can add up to a number of the source. That
-is so for rare values, and for people whom the guiding model is asked about.
+is so for rare values, for people who fit earlier releases, and for people whom the guiding model is asked about.
 
 Bounds are judged before, on exact figures. These stay in the private zone.
 """
@@ -22,6 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anon_pipeline.attack import limits, model_inference
+from anon_pipeline.attack.intersection import OF_WHO_FIT
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, Rate, Rates, clopper_pearson, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
@@ -38,8 +39,9 @@ from anon_pipeline.spec.parts import Audit
 
 Facts = dict[str, Any]
 
-#: Attacks that name people with a rare value: they count these people, and not the people asked about.
-OF_RARE_VALUES = ("skewness: ", "minimality: ")
+#: Attacks that count people whom values choose, those who have a rare value or fit earlier releases, and not the people
+#: asked about.
+OF_SOME_PEOPLE = ("skewness: ", "minimality: ", OF_WHO_FIT)
 #: The attacks whose control is rows in random order, and not people.
 OF_ROWS = "row order"
 #: The scale of each draw of the noise, in steps: smaller than elsewhere, since intervals allow for it; and for how many
@@ -155,7 +157,7 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     attack, baseline = Rate(**finding["attack"]), Rate(**finding["baseline"])
     control = None if finding["control"] is None else Rate(**finding["control"])
     of_attack, of_control = of.noise.of(name, "attack"), of.noise.of(name, "control")
-    if name.startswith(OF_RARE_VALUES):  # also where no member was found to have one, since others may
+    if name.startswith(OF_SOME_PEOPLE):  # also where no member was found to be one, since others may be
         named = _in_steps(attack, of.members, of_attack)
         others = None if control is None else _in_steps(control, of.control, of_control)
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))

@@ -53,6 +53,7 @@ LABELS = (
     (r"linkage, (\S+) quasi-identifiers, (\d+)% wrong", "by {0} columns, {1}\u00a0% wrong"),
     (r"linkage, all quasi-identifiers, kept columns", "by all columns and kept ones"),
     (r"intersection with earlier releases", "with earlier releases"),
+    (r"intersection with earlier releases, people who fit them", "people who fit earlier releases"),
     (r"singling out, (.+)", "by {0}"),
     (r"inference: (.+)", "{0}, from its class"),
     (r"inference across groups: (.+)", "{0}, by a model"),

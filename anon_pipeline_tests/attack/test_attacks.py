@@ -406,8 +406,6 @@ def test_two_groupings_of_the_same_people_leave_fewer_candidates():
     assert found.details["alone"] == pytest.approx(np.mean(np.array(both) == 1))
     assert found.details["alone_without_earlier"] == 0
     assert found.details["fewer_than_smallest_group"] == pytest.approx(np.mean(np.array(both) < 6))
-    some = intersection(attacked, [Earlier(by_y[:20], people=np.arange(20))], table, None, n)[0]
-    assert some.attack.trials == 20
     assert intersection(attacked, [], table, None, n) == []
     assert found.control is None
     others = pd.DataFrame({"x": [0, 59], "y": [0, 59], "s": ["v0", "v1"]})

@@ -171,8 +171,6 @@ def test_the_smallest_group_is_that_of_the_current_release() -> None:
     assert found.details["fewer_than_smallest_group"] == pytest.approx(1 / 6)  # the third person is alone
     assert (found.details["alone"], found.details["alone_without_earlier"]) == (pytest.approx(1 / 6), 0)
     assert found.details["contradicted"] == 0
-    assert intersection(read_attacked(Tables(released, table), ONE_COLUMN), [Earlier(earlier, people=np.array([]))],
-                        table, None, 6) == []  # fmt: skip
 
 
 def test_a_contradiction_by_an_earlier_release_is_counted_and_leaves_the_candidates() -> None:
