@@ -22,6 +22,9 @@ _STATUS = dg.DagsterRunStatus
 QUEUED = (_STATUS.QUEUED, _STATUS.MANAGED)
 #: How long a run of each status may log no event, in seconds, while no step of the dataset is running.
 LONGEST_SILENCE = {_STATUS.STARTED: 120, _STATUS.CANCELING: 120, _STATUS.STARTING: 300, _STATUS.NOT_STARTED: 300}
+#: What the log of a run says from the moment when its last event is found to be dated later; the silence counts from
+#: there, as this event is then the last one.
+CLOCK_SET_BACK = "A clock was set back: this run's last event is dated later than now. Its silence counts from here."
 #: The ending of a run by the kind of its failure; of several failures, the first in this order counts.
 FOLLOWS = {"refused": Ending.REFUSED, "unusable": Ending.UNUSABLE, "died": Ending.DIED}
 #: The most runs of one content that are read: more than may die one after the other.
@@ -82,13 +85,20 @@ def release_job(dataset: str) -> str:
 
 
 def _has_died(instance: dg.DagsterInstance, home: Home, dataset: str, record: dg.RunRecord) -> bool:
-    """Whether a run has logged nothing for long, and nobody holds the locks of its steps and its command."""
+    """Whether a run has logged nothing for long, and nobody holds the locks of its steps and its command.
+
+    Of a run whose last event is dated after this moment nobody knows how long it has been silent. That is noted in its
+    log, and the silence counts from the note.
+    """
     run = record.dagster_run
     if run.status not in LONGEST_SILENCE:
         return False
     last = instance.get_records_for_run(run.run_id, limit=1, ascending=False).records
     last_event = last[0].event_log_entry.timestamp if last else record.create_timestamp.timestamp()
-    if time.time() - last_event < LONGEST_SILENCE[run.status]:
+    silent = time.time() - last_event
+    if silent < 0:  # counted from its events alone, the silence would begin when the clock has caught up with them
+        instance.report_engine_event(CLOCK_SET_BACK, run)
+    if silent < LONGEST_SILENCE[run.status]:
         return False
     try:
         with home.lock(f"run-{dataset}", timeout=0), home.lock(f"dataset-{dataset}", timeout=0):
