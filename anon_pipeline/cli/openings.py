@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -58,6 +57,7 @@ def check_opening(
 ) -> None:
     """Check an opening against a release and a source: this is what it was made from (exit 0), or not (3)."""
     from anon_pipeline.engine.duckdb import DuckDBEngine
+    from anon_pipeline.home import scratch
     from anon_pipeline.release import opening as openings
 
     opened = openings.Opening.read(opening)
@@ -65,10 +65,8 @@ def check_opening(
     if source is not None:
         policy = policy.replaced({"source.path": str(source.absolute())})
     file = manifest or Home.default().releases / opened.opens.dataset / opened.opens.version / "manifest.json"
-    with tempfile.TemporaryDirectory() as scratch:
-        problems = openings.check_opening(
-            opened, openings.read_manifest(file), policy, DuckDBEngine(Path(scratch)), Path(scratch)
-        )
+    with scratch() as folder:  # it holds the source, so a killed process must not leave it for good
+        problems = openings.check_opening(opened, openings.read_manifest(file), policy, DuckDBEngine(folder), folder)
     if as_json:
         sys.stdout.write(json.dumps({"holds": not problems, "problems": problems}, indent=2) + "\n")
     elif problems:

@@ -57,6 +57,7 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
     lines = _lines(file)
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
         found, asked = _known(home, spec.dataset, lines)
+        entries = release_history.finish_forgetting(home, spec.dataset)  # of a call that was killed
         if not found.any():
             raise InputError(
                 f"{file}: nobody was forgotten: none of its {len(lines):,} identifiers is in what is kept of former "
@@ -74,7 +75,7 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
                 f"{spec.dataset}: nobody was forgotten: {still:,} of these people are in the table of the last run, "
                 "and would come back as newcomers; take them out of the source, run the dataset, and forget them then"
             )
-        entries = sum(release_history.forget(home, spec.dataset, identifiers) for identifiers in asked)
+        entries += sum(release_history.forget(home, spec.dataset, identifiers) for identifiers in asked)
     return Forgotten(len(lines), int(found.sum()), entries)
 
 

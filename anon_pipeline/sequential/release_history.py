@@ -31,6 +31,9 @@ from anon_pipeline.spec import ReleaseSpec
 
 PERSON, CLASS = "person", "class"
 MEMBERS, ROUTING, MADE_FROM = "members.parquet", "routing.json", "made_from"
+#: The note of people who are being forgotten, with the number that replaces each; there from before the first file is
+#: changed until after the last one.
+STRANGER, UNDER_WAY = "stranger", "forgetting.parquet"
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,15 +221,16 @@ def routing(home: Home, dataset: str, version: str) -> Routing:
 
 
 def known(home: Home, dataset: str, identifiers: pa.Array) -> BoolArray:
-    """Which of some people are in the history of a release, shape (n,); a missing identifier is nobody's."""
+    """Which of some people are in the history of a release, shape (n,); a missing identifier is nobody's.
+
+    Whom a `forget` that was killed has replaced already is still known, since it is not finished.
+    """
     folder = _folder(home, dataset)
     found = np.zeros(len(identifiers), dtype=bool)
     if not (folder / "key").exists():
         return found
     people = hashed(identifiers, key(home, dataset))
-    for file in _members(folder):
-        found |= np.isin(people, read(file).person)
-    result: BoolArray = found & np.asarray(identifiers.is_valid())
+    result: BoolArray = _are_there(folder, people) & np.asarray(identifiers.is_valid())
     return result
 
 
@@ -239,11 +243,33 @@ def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
 
     They must be removed from the source first; a person who comes back is a newcomer.
     """
+    replaced = finish_forgetting(home, dataset)
     folder = _folder(home, dataset)
     if not (folder / "key").exists():
-        return 0
+        return replaced
     people = np.unique(hashed(identifiers, key(home, dataset)))
+    people = people[_are_there(folder, people)]
+    if not len(people):
+        return replaced
     strangers = (np.frombuffer(os.urandom(8 * len(people)), dtype=np.uint64) >> np.uint64(1)).astype(np.int64)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({PERSON: people, STRANGER: strangers}), sink)
+    write_file(folder / UNDER_WAY, sink.getvalue().to_pybytes())
+    return replaced + finish_forgetting(home, dataset)
+
+
+def finish_forgetting(home: Home, dataset: str) -> int:
+    """Put strangers for the people of a `forget` that was killed, in what it had not changed; the number of entries.
+
+    The numbers are noted before the first file is changed, and the note goes after the last one. Without it a second
+    call would take other numbers in the rest of the files, and the person would be a stranger of two histories.
+    """
+    folder = _folder(home, dataset)
+    note = folder / UNDER_WAY
+    if not note.exists():
+        return 0
+    pairs = pq.read_table(note)
+    people, strangers = (pairs.column(name).to_numpy() for name in (PERSON, STRANGER))
     replaced = 0
     for file in _members(folder):
         membership = read(file)
@@ -257,7 +283,16 @@ def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
         pq.write_table(pa.table({PERSON: person[order], CLASS: membership.class_[order]}), sink)
         write_file(file, sink.getvalue().to_pybytes())
         replaced += int(named.sum())
+    note.unlink()
     return replaced
+
+
+def _are_there(folder: Path, people: IntArray) -> BoolArray:
+    """Which people are in a release, or in the note of a `forget` that was killed, shape (n,)."""
+    there = np.zeros(len(people), dtype=bool)
+    for file in [*_members(folder), *folder.glob(UNDER_WAY)]:
+        there |= np.isin(people, pq.read_table(file, columns=[PERSON]).column(PERSON).to_numpy())
+    return there
 
 
 def _members(folder: Path) -> Iterator[Path]:

@@ -1,13 +1,17 @@
 """A commitment is opened by what is kept of it and by nothing else, and says nothing without it."""
 
 import json
+import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
+import typer
 
+from anon_pipeline.cli import openings as commands
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
@@ -207,3 +211,28 @@ def test_a_file_that_is_no_manifest_is_told_in_a_sentence(tmp_path: Path, text: 
 def test_a_manifest_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('{"source": {"commitment": "00"}}')
     assert openings.read_manifest(tmp_path / "x.json") == {"source": {"commitment": "00"}}
+
+
+def test_what_a_killed_check_left_in_the_temporary_folder_is_removed_by_the_next(
+    home: Home, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The accident: the source, as a Parquet file, stayed in the folder for temporary files after SIGKILL."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    left = tmp_path / "temporary" / f"anon-pipeline-{os.geteuid()}" / "killed"
+    left.mkdir(parents=True)
+    left.parent.chmod(0o700)
+    (left / "source.parquet").touch()
+    left.with_suffix(".lock").touch()
+    kept = home.private / "openings" / "people" / f"{released['version']}.json"
+    seen = []
+
+    def looked(*given: Any) -> list[str]:
+        seen.append(given[-1])
+        return []
+
+    monkeypatch.setattr(openings, "check_opening", looked)
+    manifest = home.releases / "people" / released["version"] / "manifest.json"
+    with pytest.raises(typer.Exit):
+        commands.check_opening(kept, spec.folder, None, manifest)
+    assert [folder.parent for folder in seen] == [left.parent]  # where the next call finds what it leaves if killed
+    assert not left.exists() and not seen[0].exists()

@@ -19,6 +19,7 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
     """Write the people with a column for their cohort, and which class of the newest release each cohort comes from."""
     spec, engine = run.spec, run.engine
     key = release_history.key(run.home, spec.dataset)
+    release_history.finish_forgetting(run.home, spec.dataset)
     made_from = release_history.origin(run.home, spec, people.facts["content_hash"])
     window = release_history.window(run.home, spec, made_from)
     cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
