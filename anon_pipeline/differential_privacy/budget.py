@@ -12,14 +12,14 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from anon_pipeline.differential_privacy import accounting, ledger
 from anon_pipeline.differential_privacy.accounting import Cost
-from anon_pipeline.differential_privacy.ledger import ACCEPT, ANSWER, OPEN, RESERVE, Line
+from anon_pipeline.differential_privacy.ledger import ACCEPT, ALIAS, ANSWER, OPEN, RESERVE, Line
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, remove_leftovers, write_file
 from anon_pipeline.keys import Key
@@ -162,6 +162,7 @@ class Budget:
         """
         known = self.stored(*question.keys)
         if known is not None:
+            self._keep_under(question, known)
             return known, False
         with self._asking(question):
             known = self.stored(*question.keys)  # another process may have asked meanwhile
@@ -176,13 +177,26 @@ class Budget:
         """The stored answer of a question that was answered before, under any of its keys: the last one given."""
         with self._locked():
             for line in reversed(self._checked()):
-                if line.action == ANSWER and line.entries["key"] in keys:
+                if line.action in (ANSWER, ALIAS) and line.entries["key"] in keys:
                     file = self._answer_file(line.entries["sha256"])
                     content = file.read_bytes() if file.is_file() else b""
                     if hashlib.sha256(content).hexdigest() != line.entries["sha256"]:
                         raise Refused([f"{file}: the stored answer is gone or was altered; restore it from a copy"])
                     return content
         return None
+
+    def _keep_under(self, question: Question, content: bytes) -> None:
+        """Enter an answer that was found under a former key under the question's own.
+
+        A former key can depend on what the question does not, such as a remark, and cannot be computed when that has
+        changed. Nothing is lost now where no line can be added, so the answer is given all the same.
+        """
+        with self._locked(), suppress(InputError):
+            lines = self._checked()
+            if any(line.action in (ANSWER, ALIAS) and line.entries["key"] == question.key for line in lines):
+                return
+            entries = {"key": question.key, "sha256": hashlib.sha256(content).hexdigest()}
+            ledger.append(self.folder, ALIAS, entries, lines)
 
     def has_answered(self, content: bytes) -> bool:
         """Whether the ledger is intact and has exactly this answer."""

@@ -26,6 +26,8 @@ from anon_pipeline.release import signing
 
 FIRST = "0" * 64
 OPEN, ACCEPT, RESERVE, ANSWER = "open", "accept", "reserve", "answer"
+#: A further key under which an answer is found that was given before; former versions of the program pass over it.
+ALIAS = "alias"
 FILE, HEAD = "ledger.jsonl", "head"
 #: A file with the newest line and when the system says that the ledger was changed last. Whoever restores an older
 #: ledger into its own folder can restore everything but this time.

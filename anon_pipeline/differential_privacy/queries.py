@@ -140,13 +140,16 @@ def prepare(spec: ReleaseSpec, home: Home, text: str, share: Share) -> Prepared:
     plan = plan_of(spec, text, share)
     asked = asked_of(spec)
     key = private_key(spec, home)
-    parameters = {
-        "query": plan.statement.to_json(),
-        "cost": [plan.cost.nano_rho, plan.cost.atto_delta],
-        "policy": asked.model_dump(mode="json", include={"unit", "domains"}),
-    }
-    seen = SeenSource.now(spec, key)
-    keys = question_keys(key, asked.budget.subject, spec.dataset, seen.versions, parameters)
+    parameters = {"query": plan.statement.to_json(), "cost": [plan.cost.nano_rho, plan.cost.atto_delta]}
+    # A remark changes no answer, so it is in no key; former versions of the program had it in theirs.
+    remarks: dict[str, Any] = {"domains": {"__all__": {"why"}}}
+    policies = [asked.model_dump(mode="json", include={"unit", "domains"}, exclude=out) for out in (remarks, None)]
+    seen, subject = SeenSource.now(spec, key), asked.budget.subject
+    keys = [
+        each
+        for policy in policies
+        for each in question_keys(key, subject, spec.dataset, seen.versions, {**parameters, "policy": policy})
+    ]
     question = Question.of(spec.dataset, keys, " ".join(text.split()), plan.cost)
     return Prepared(spec, text, plan, question, Budget(home, Allowance.of(asked)), seen)
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from anon_pipeline.differential_privacy import accounting, ledger
 from anon_pipeline.differential_privacy.accounting import Cost
 from anon_pipeline.differential_privacy.budget import Budget, spent_in
-from anon_pipeline.differential_privacy.ledger import ACCEPT, ANSWER, OPEN, RESERVE, Line
+from anon_pipeline.differential_privacy.ledger import ACCEPT, ALIAS, ANSWER, OPEN, RESERVE, Line
 from anon_pipeline.errors import InputError, Refused
 
 
@@ -82,8 +82,8 @@ def _sums(budget: Budget, lines: list[Line]) -> list[str]:
 
 
 def _answers(lines: list[Line]) -> list[str]:
-    """Problems of answers that have no reservation of their own before them."""
-    found, pending = [], set()
+    """Problems of answers that have no reservation of their own before them, and of keys of no answer."""
+    found, pending, given = [], set(), set()
     for line in lines:
         if line.action == RESERVE:
             pending.add(line.sequence)
@@ -91,6 +91,9 @@ def _answers(lines: list[Line]) -> list[str]:
             if line.entries.get("reserved") not in pending:
                 found.append(f"budget line {line.sequence} answers what was never reserved")
             pending.discard(line.entries.get("reserved"))
+            given.add(line.entries.get("sha256"))
+        elif line.action == ALIAS and line.entries.get("sha256") not in given:
+            found.append(f"budget line {line.sequence} names an answer that was never given")
     return found
 
 

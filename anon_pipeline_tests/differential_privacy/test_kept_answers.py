@@ -4,14 +4,17 @@ An upgrade once changed the name under which an answer is kept, since a source h
 statistics were drawn and paid for again from the same people, and a reader had two answers to average.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from anon_pipeline.differential_privacy import queries, reading
+from anon_pipeline.differential_privacy import ledger, queries, reading
 from anon_pipeline.differential_privacy.queries import Share
+from anon_pipeline.differential_privacy.verification import verify
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Key
 from anon_pipeline.spec import ReleaseSpec
@@ -56,3 +59,79 @@ def test_an_answer_of_a_former_version_is_given_again_and_costs_nothing(
     again = queries.ask(spec, home, engine, PEOPLE, COST)
     assert (first.new, again.new, again.content) == (True, False, first.content)
     assert again.state.spent == first.state.spent
+
+
+def reworded(spec: ReleaseSpec, why: str) -> ReleaseSpec:
+    return spec.replaced({f"differential_privacy.domains.{name}.why": why for name in spec_domains(spec)})
+
+
+def spec_domains(spec: ReleaseSpec) -> list[str]:
+    return list(reading.asked_of(spec).domains)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "var").prepare()
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> DuckDBEngine:
+    return DuckDBEngine(tmp_path / "scratch", threads=1)
+
+
+def ask_as_a_former_version(
+    spec: ReleaseSpec, home: Home, engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch
+) -> queries.Answer:
+    """Ask under the key that has the remarks of domains in it."""
+    prepared = queries.prepare(spec, home, PEOPLE, COST)
+    former = replace(prepared.question, key=prepared.question.former[-2], former=())
+    with monkeypatch.context() as before:
+        before.setattr(queries, "prepare", lambda *given: replace(prepared, question=former))
+        return queries.ask(spec, home, engine, PEOPLE, COST)
+
+
+def test_another_remark_on_a_domain_makes_no_question_new(home: Home, engine: DuckDBEngine, spec: ReleaseSpec) -> None:
+    """Whoever mended a slip in a `why` paid for all statistics again, and their readers had two answers to average."""
+    first = queries.ask(spec, home, engine, PEOPLE, COST)
+    again = queries.ask(reworded(spec, "the register's handbook"), home, engine, PEOPLE, COST)
+    assert (first.new, again.new, again.content) == (True, False, first.content)
+    assert again.state.lines == first.state.lines
+
+
+def test_what_a_domain_is_makes_it_new(home: Home, spec: ReleaseSpec) -> None:
+    wider = spec.replaced({"differential_privacy.domains.age": {"range": [0, 110], "step": 1, "why": "w"}})
+    keys = [set(queries.prepare(each, home, PEOPLE, COST).question.keys) for each in (spec, wider)]
+    assert not keys[0] & keys[1]
+
+
+def test_an_answer_under_the_key_with_remarks_is_found_and_kept_without_them(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ask_as_a_former_version(spec, home, engine, monkeypatch)
+    found = queries.ask(spec, home, engine, PEOPLE, COST)
+    assert (first.new, found.new, found.content) == (True, False, first.content)
+    # From now on it is found by a key without remarks: those of its time cannot be known any more.
+    again = queries.ask(reworded(spec, "another remark"), home, engine, PEOPLE, COST)
+    assert (again.new, again.content, again.state.spent) == (False, first.content, first.state.spent)
+    assert len(again.state.lines) == len(first.state.lines) + 1
+    assert (again.state.reserved, again.state.answered) == (1, 1)
+    assert verify(queries.prepare(spec, home, PEOPLE, COST).budget).problems == []
+
+
+def test_an_answer_is_given_although_its_new_key_cannot_be_entered(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ask_as_a_former_version(spec, home, engine, monkeypatch)
+
+    def full(*given: object) -> None:
+        raise InputError("the disk is full")
+
+    monkeypatch.setattr(ledger, "append", full)
+    assert queries.ask(spec, home, engine, PEOPLE, COST).content == first.content
+
+
+def test_a_key_of_an_answer_that_was_never_given_is_told(home: Home, engine: DuckDBEngine, spec: ReleaseSpec) -> None:
+    queries.ask(spec, home, engine, PEOPLE, COST)
+    budget = queries.prepare(spec, home, PEOPLE, COST).budget
+    ledger.append(budget.folder, ledger.ALIAS, {"key": "0" * 64, "sha256": "1" * 64}, ledger.read(budget.folder))
+    assert verify(budget).problems == ["budget line 4 names an answer that was never given"]
