@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ HARMLESS_TABLES, REVEALING = {"generate_series", "range", "unnest"}, {"current_s
 READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 HOW = "write one SELECT from tables and views of that database"
 SQLITE_ROWS = 50_000
+#: What bytes become where each value is read by itself; it is no number, and no value of a domain.
+NO_TEXT = "bytes, which are no text"
 
 #: Endings of the files with changes that DuckDB and SQLite have not yet moved into the database file.
 NOT_YET_MOVED = (".wal", "-wal")
@@ -167,10 +169,22 @@ def _parts(tree: Any) -> Iterator[dict[str, Any]]:
             pending += node
 
 
-def store_sqlite(path: Path, query: str | None, destination: Path, check_names: CheckNames, label: str = "it") -> None:
+def store_sqlite(
+    path: Path,
+    query: str | None,
+    destination: Path,
+    check_names: CheckNames,
+    label: str = "it",
+    by_itself: bool = False,
+) -> None:
     """Write the rows of a query to the SQLite database at `path` as a new Parquet file.
 
-    SQLite types values, not columns: everything becomes text first, and is then typed like a CSV.
+    SQLite types values, not columns: everything becomes text first, and is then typed like a CSV. A column in which
+    bytes (BLOB) stand is one of bytes, as in other sources, so that none are taken for missing values.
+
+    Parameters
+    ----------
+    by_itself : whether each value is read by itself: bytes are then `NO_TEXT`, and all else of their column as it was
 
     Raises
     ------
@@ -182,35 +196,58 @@ def store_sqlite(path: Path, query: str | None, destination: Path, check_names: 
         if query is None:
             tables = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')").fetchall()
             query = _only_table(label, [(name,) for (name,) in tables if not name.startswith("sqlite_")])
-        denied = False
-
-        def decide(action: int, *asked: str | None) -> int:
-            nonlocal denied
-            allowed = action in READING and "load_extension" not in asked
-            denied = denied or not allowed
-            return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
-
-        database.set_authorizer(decide)
-        try:
-            cursor = database.execute(query)
-        except (sqlite3.Warning, sqlite3.ProgrammingError):  # several statements
-            raise InputError(f"source.query: is not one SELECT; {HOW}") from None
-        except sqlite3.DatabaseError:
-            if not denied:
-                raise
-            raise InputError(f"source.query: asks for more than rows; {HOW}") from None
-        if cursor.description is None:
-            raise InputError(f"source.query: is not one SELECT; {HOW}")
-        names = [column[0] for column in cursor.description]
+        rows = _sqlite_rows(database, query)
+        names = [column[0] for column in rows.description]
         check_names(names)
-        schema = pa.schema([(name, pa.string()) for name in names])
-        with pq.ParquetWriter(destination, schema) as writer:
-            while rows := cursor.fetchmany(SQLITE_ROWS):
-                columns = [[_text(value) for value in column] for column in zip(*rows, strict=True)]
-                writer.write_table(pa.table([pa.array(column, pa.string()) for column in columns], schema=schema))
+        of_bytes: set[str] = set()
+        while found := _store_rows(rows, names, of_bytes, destination, by_itself):
+            of_bytes |= found
+            rows = _sqlite_rows(database, query)
 
 
-def _text(value: Any) -> str | None:
-    return (
-        None if value is None or isinstance(value, bytes) else repr(value) if isinstance(value, float) else str(value)
-    )
+def _sqlite_rows(database: sqlite3.Connection, query: str) -> sqlite3.Cursor:
+    """The rows of a query, if it is a single SELECT that asks for rows and nothing else."""
+    denied = False
+
+    def decide(action: int, *asked: str | None) -> int:
+        nonlocal denied
+        allowed = action in READING and "load_extension" not in asked
+        denied = denied or not allowed
+        return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+    database.set_authorizer(decide)
+    try:
+        cursor = database.execute(query)
+    except (sqlite3.Warning, sqlite3.ProgrammingError):  # several statements
+        raise InputError(f"source.query: is not one SELECT; {HOW}") from None
+    except sqlite3.DatabaseError:
+        if not denied:
+            raise
+        raise InputError(f"source.query: asks for more than rows; {HOW}") from None
+    if cursor.description is None:
+        raise InputError(f"source.query: is not one SELECT; {HOW}")
+    return cursor
+
+
+def _store_rows(
+    rows: sqlite3.Cursor, names: Sequence[str], of_bytes: Collection[str], destination: Path, by_itself: bool
+) -> set[str]:
+    """Write rows until bytes stand in a column that is not one of bytes; the names of such columns are returned."""
+    schema = pa.schema([(name, pa.binary() if name in of_bytes else pa.string()) for name in names])
+    with pq.ParquetWriter(destination, schema) as writer:
+        while part := rows.fetchmany(SQLITE_ROWS):
+            columns = dict(zip(names, zip(*part, strict=True), strict=True))
+            if not by_itself:
+                found = {name for name in names if name not in of_bytes and bytes in map(type, columns[name])}
+                if found:
+                    return found
+            cells = ([_cell(value, by_itself) for value in columns[name]] for name in names)
+            arrays = [pa.array(of_column, field.type) for of_column, field in zip(cells, schema, strict=True)]
+            writer.write_table(pa.table(arrays, schema=schema))
+    return set()
+
+
+def _cell(value: Any, by_itself: bool) -> str | bytes | None:
+    if isinstance(value, bytes):
+        return NO_TEXT if by_itself else value
+    return None if value is None else repr(value) if isinstance(value, float) else str(value)

@@ -118,6 +118,7 @@ class DuckDBEngine(SqlEngine):
             session.connection.execute("SET preserve_insertion_order=true")  # rows are chosen by their position
             with sources.opened_at(session.connection, source, path, self._scratch, columns) as opened:
                 storage = session.storage(opened.relation)
+                sources.refuse_reserved(source.path, list(storage))
                 rows = _only_row(session, f"SELECT count(*) FROM {opened.relation}")[0]
                 if rows == 0:
                     raise InputError(f"{source.path}: the table is empty")

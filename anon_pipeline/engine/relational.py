@@ -44,6 +44,7 @@ from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_si
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import value_expression, with_decimals
 from anon_pipeline.engine.session import Session
+from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.stored_rows import is_as_stored, stored_rows
 from anon_pipeline.engine.typed import OpenSource
@@ -416,6 +417,7 @@ class SqlEngine(CountingEngine):
         of_source = {"query": None, "database": None, "delta": None, "iceberg": None}
         source = spec.source.model_copy(update={**of_source, "path": path})
         population = spec.model_copy(update={"source": source})
+        population = population.model_copy(update={"source": as_that_kind(source, population.source_path)})
         with (
             self._folder_of_its_own() as folder,
             self._session() as session,

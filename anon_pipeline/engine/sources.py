@@ -41,6 +41,8 @@ from anon_pipeline.spec.release import RESERVED
 from anon_pipeline.spec.source import path_parts
 
 PARQUET_FILES = (".parquet", ".pq")
+#: Keys of a source on the lines of a text file, and those on its letters, which a workbook does not have either.
+OF_LINES, OF_LETTERS = ("skip", "header", "names"), ("delimiter", "encoding")
 DATABASES = ("duckdb", "sqlite", *SERVERS)
 
 
@@ -164,6 +166,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
             raise InputError("source.query: only a database takes a query; remove it")
         if source.sheet is not None and not is_workbook(path):
             raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
+        _refuse_stray_keys(source, path, kind)
         if source.table_format is not None:
             with _table_relation(connection, source, path, scratch, unread) as (rows, table):
                 rows = with_fields(connection, rows, source, label)
@@ -186,6 +189,48 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
         if error.errno is not None:
             raise
         raise InputError(f"{label}: cannot be read: it is not packed as its name says") from None
+
+
+def _refuse_stray_keys(source: Source, path: Path, kind: str) -> None:
+    """Refuse keys that would be ignored: whoever states them expects other columns or other people than are read.
+
+    Raises
+    ------
+    InputError
+        Naming the first such key.
+    """
+    if kind == "csv" and not is_workbook(path):
+        return
+    keys, has = (OF_LETTERS, "a workbook") if kind == "csv" else ((*OF_LINES, *OF_LETTERS), "such a table")
+    for key in keys:
+        value = getattr(source, key)
+        is_said = value.lower() not in ("utf-8", "utf8") if key == "encoding" else value != _default(key)
+        if is_said:
+            raise InputError(f"source.{key}: is said of text files, and {has} has none; remove it")
+
+
+def _default(key: str) -> object:
+    return Source.model_fields[key].default
+
+
+def as_that_kind(source: Source, path: Path) -> Source:
+    """A source that says of another table what it says of its own, without what is said of text files only.
+
+    For the same people in another file, or other people beside them; `path` is as in `opened_at`.
+    """
+    try:
+        if source.is_file:
+            is_one, of_letters = path.is_file() and kind_of(path) == "csv", not is_workbook(path)
+        else:
+            name = Path(source.path)
+            is_one = source.location is not None and source.table_format is None and is_text(name)
+            of_letters = not is_workbook(name)
+    except (InputError, OSError):  # the reader will say why it cannot be read
+        return source
+    if is_one and of_letters:
+        return source
+    stray = OF_LETTERS if is_one else (*OF_LINES, *OF_LETTERS)
+    return source.model_copy(update={key: _default(key) for key in stray})
 
 
 @contextmanager
@@ -222,7 +267,7 @@ def _relation(
             if kind == "duckdb":
                 store_duckdb(connection, path, source.query, stored, check, label)
             elif kind == "sqlite":
-                store_sqlite(path, source.query, stored, check, label)
+                store_sqlite(path, source.query, stored, check, label, by_itself=alone is not None)
             elif kind in SERVERS:
                 store_server(source, path, stored, check)
             elif kind == "json":
@@ -356,6 +401,16 @@ def _check_foreign_names(label: str, names: Sequence[str]) -> None:
         Naming the column.
     """
     check_names(label, names)
+    refuse_reserved(label, names)
+
+
+def refuse_reserved(label: str, names: Sequence[str]) -> None:
+    """
+    Raises
+    ------
+    InputError
+        Naming a column that has the name of one of our own.
+    """
     if reserved := [name for name in names if RESERVED.fullmatch(name)]:
         raise InputError(f"{label}: has the column {reserved[0]}, a name that is used for counting; rename it")
 

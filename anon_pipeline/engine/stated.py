@@ -189,8 +189,9 @@ def _filtered(
             value = f"CASE WHEN isfinite({value}) OR isinf({value}) THEN {value} END"
         seen.append(f"{value} AS {quoted(name)}")
     # The original values are kept beside those that the condition sees, under names that no column has.
-    kept = [f"{quoted(name)} AS {quoted(f'#kept{place}')}" for place, name in enumerate(storage)]
-    back = ", ".join(f"{quoted(f'#kept{place}')} AS {quoted(name)}" for place, name in enumerate(storage))
+    longer = "#kept" + "_" * max(map(len, storage))
+    kept = [f"{quoted(name)} AS {quoted(f'{longer}{place}')}" for place, name in enumerate(storage)]
+    back = ", ".join(f"{quoted(f'{longer}{place}')} AS {quoted(name)}" for place, name in enumerate(storage))
     filtered = f"(SELECT {back} FROM (SELECT {', '.join([*seen, *kept])} FROM {relation}) WHERE {condition})"
     try:
         connection.execute(f"DESCRIBE FROM {filtered}")

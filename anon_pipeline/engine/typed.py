@@ -171,7 +171,8 @@ def _check_plain(name: str, storage: str) -> None:
             f"postcode: {name}.postcode"
         )
     if storage not in PLAIN and not storage.startswith(("DECIMAL", "ENUM")):
-        raise InputError(f"columns.{name}: holds {storage.split('(')[0]} values; flatten or exclude it")
+        hint = ", or store texts or numbers (SQLite gets bytes of whole numbers of numpy)" if storage == "BLOB" else ""
+        raise InputError(f"columns.{name}: holds {storage.split('(')[0]} values; flatten or exclude it{hint}")
 
 
 def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
@@ -65,9 +66,11 @@ class StandingGroups:
         except (ValidationError, InputError):
             raise InputError("its spec cannot be read by this version") from None
         said = {name: value for name, value in self.policy["source"].items() if value is not None}
+        source = spec.source.model_copy(update=said | {name: tuple(said[name]) for name in LISTS & set(said)})
+        # The same people may have come from a text file then, and now from none.
+        source = as_that_kind(source, spec.source_path)
         return spec.model_copy(
-            update={name: getattr(read, name) for name in read.model_fields_set - {"source"}}
-            | {"source": spec.source.model_copy(update=said | {name: tuple(said[name]) for name in LISTS & set(said)})}
+            update={name: getattr(read, name) for name in read.model_fields_set - {"source"}} | {"source": source}
         )
 
 

@@ -50,7 +50,7 @@ class Place:
         roles = {"town": "quasi_identifier", "sex": "quasi_identifier", "age": "quasi_identifier", "ill": "sensitive"}
         content: dict[str, Any] = {
             "dataset": dataset,
-            "source": {"path": f"../{source}"},
+            "source": {"path": f"../{source}", **more.pop("of_source", {})},
             "target": "ill",
             "columns": {name: {"role": role} for name, role in (roles | {"income": "insensitive"}).items()},
             "privacy": {"k_anonymity": {"k": 10}},
@@ -153,6 +153,15 @@ def test_columns_that_a_former_spec_excludes_do_not_hide_that_it_is_of_the_same_
     excluded = {name: {"role": "exclude"} for name in ("age", "income")}
     released(place.run("figures", FINE, of_columns=excluded))
     assert not answered(place.run("others", COARSE, of_columns={"sex": {"role": "exclude"}})).passed
+
+
+def test_people_who_lie_in_a_file_of_another_kind_now_are_the_same_people(place: Place) -> None:
+    """An attacker has the finer table of the CSV, whose fields were said to be delimited, and the coarser one."""
+    people().to_csv(place.root / "people.csv", index=False, sep=";", encoding="utf-16")
+    released(place.run("figures", FINE, of_source={"delimiter": ";", "encoding": "utf-16"}))
+    people().to_parquet(place.root / "people.parquet")
+    gate = answered(place.run("others", COARSE, "people.parquet"))
+    assert not gate.passed and "of the same people, at least" in gate.sentence
 
 
 def test_hidden_means_count_as_counts_do(place: Place) -> None:
