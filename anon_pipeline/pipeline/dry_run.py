@@ -14,6 +14,7 @@ from anon_pipeline.learning.models import rounds_of
 from anon_pipeline.pipeline.before_work import require_startable
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.release.promises import require_an_answer
+from anon_pipeline.release.spec_folders import require_one_dataset
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.parts import Audit
 from anon_pipeline.workers import how_many
@@ -72,6 +73,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     """
     hierarchies_of(spec)
     require_an_answer(home, spec)
+    require_one_dataset(home, spec)
     looked = require_startable(spec, however_large=True)
     graph = graph_of(spec)
     steps: dict[str, list[str]] = {step.name: [] for step in graph.steps if step.in_release}

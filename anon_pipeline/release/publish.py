@@ -19,6 +19,7 @@ from anon_pipeline.release.difference import changes
 from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.release.opening import Opened, Opening
 from anon_pipeline.release.publication import Published, head, publish_folder
+from anon_pipeline.release.spec_folders import keep_folder
 from anon_pipeline.report import release_report
 from anon_pipeline.spec import ReleaseSpec, Role
 
@@ -91,7 +92,7 @@ def publish(
             remember(version)
         opening.keep(home)
 
-    return publish_folder(
+    published = publish_folder(
         home,
         spec.dataset,
         version,
@@ -99,6 +100,8 @@ def publish(
         allowed=lambda: promises.require_an_answer(home, spec),
         keep=keep,
     )
+    keep_folder(home, spec)
+    return published
 
 
 def _changes(home: Home, content: dict[str, Any]) -> list[dict[str, Any]]:

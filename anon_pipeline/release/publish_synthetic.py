@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from anon_pipeline.release import manifest, promises
 from anon_pipeline.release.descriptors import written
 from anon_pipeline.release.publication import Published, head, publish_folder
 from anon_pipeline.release.publish import DATA, REPORT
+from anon_pipeline.release.spec_folders import keep_folder
 from anon_pipeline.report import synthetic_report
 from anon_pipeline.spec import ReleaseSpec
 
@@ -67,7 +69,10 @@ def publish_synthetic(
         written.write(staged, content_of_manifest, (DATA,))
         return content_of_manifest
 
-    return publish_folder(home, spec.dataset, version, write, allowed=lambda: promises.require_an_answer(home, spec))
+    allowed = partial(promises.require_an_answer, home, spec)
+    published = publish_folder(home, spec.dataset, version, write, allowed=allowed)
+    keep_folder(home, spec)
+    return published
 
 
 def _software() -> dict[str, Any]:

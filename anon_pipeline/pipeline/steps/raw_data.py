@@ -17,6 +17,7 @@ from anon_pipeline.pipeline.pages import role_of
 from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CONTROL, DATA
+from anon_pipeline.release.spec_folders import require_one_dataset
 from anon_pipeline.spec import ColumnType, ImportedModel
 from anon_pipeline.spec.permission import require_code
 
@@ -30,6 +31,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     if not spec.source_path.is_relative_to(spec.folder):
         log.info("%s: the source lies outside of the spec's folder: %s", spec.dataset, spec.source_path)
     require_an_answer(run.home, spec)
+    require_one_dataset(run.home, spec)
     stored = engine.store_source(spec, folder / DATA)
     read, held_out = stored.content_hash, 0
     if spec.audit.enabled and spec.audit.control == "held_out":
