@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,10 @@ from anon_pipeline.keys import Key
 
 #: 128 bits for each thing for which numbers are drawn, shape (n, 2).
 Blocks = npt.NDArray[np.uint64]
+#: One more than the largest number of 128 bits, of which a probability is a whole part.
+ALL = 1 << 128
+#: Numbers of 64 bits below this are so few that the lower 64 bits count as well.
+WIDE = np.uint64(2**32)
 #: Up to this number every whole number can be stored as a float.
 WHOLE = 2.0**53
 
@@ -109,12 +114,11 @@ class Draws:
 
     def uniform(self) -> FloatArray:
         """Numbers strictly between 0 and 1, shape (n,)."""
-        drawn: FloatArray = ((self._bits()[:, 0] >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
-        return drawn
+        return _uniform(self._bits())
 
     def normal(self) -> FloatArray:
         """Standard normal numbers, shape (n,)."""
-        size, sign = self._signed()
+        size, sign = self._signed(self._bits())
         from scipy.special import ndtri  # a quarter of a second, which commands that only read a spec save
 
         drawn: FloatArray = -sign * ndtri(size / 2)
@@ -122,17 +126,43 @@ class Draws:
 
     def laplace(self) -> FloatArray:
         """Laplace numbers of scale 1, shape (n,)."""
-        size, sign = self._signed()
-        drawn: FloatArray = -sign * np.log(size)
+        bits = self._bits()
+        size, sign = self._signed(bits)
+        lower = bits[:, 1] & np.uint64(2**63 - 1)  # the bit above is the sign
+        fine = (bits[:, 0].astype(np.float64) + (lower.astype(np.float64) + 0.5) * 2.0**-63) * 2.0**-64
+        # Where 64 bits leave gaps that are wider than the grid on which noise is shown: one draw in 2^32.
+        drawn: FloatArray = -sign * np.log(np.where(bits[:, 0] < WIDE, fine, size))
+        return drawn
+
+    def beyond(self) -> FloatArray:
+        """One less `uniform`, shape (n,): in 128 bits where it is small, so that what is rare can be drawn."""
+        bits = self._bits()
+        coarse = 1 - _uniform(bits)
+        above, below = (~bits[:, place] for place in (0, 1))
+        fine = (above.astype(np.float64) + (below.astype(np.float64) + 0.5) * 2.0**-64) * 2.0**-64
+        drawn: FloatArray = np.where(above < WIDE, fine, coarse)
         return drawn
 
     def below(self, limits: IntArray) -> IntArray:
         """For each limit (at least 1) a whole number from 0 to below it, shape (n,)."""
         return (self.uniform() * limits).astype(np.int64)  # 1 - 2^-53 times a limit up to 2^53 is rounded below it
 
-    def _signed(self) -> tuple[FloatArray, FloatArray]:
-        """Uniform numbers above 0 with 64 bits, so that tails have no gaps, and a sign for each, shapes (n,)."""
+    def blocks(self) -> Blocks:
+        """128 bits for each, of which `uniform` has the first 52; for probabilities too small for it, shape (n, 2)."""
+        return self._bits()
+
+    def any_of(self, number: int) -> IntArray:
+        """A whole number from 0 to below `number`, which is at most 2^31, each equally likely to 2^-128, shape (n,)."""
+        carried, half = np.zeros(len(self._things), dtype=np.uint64), np.uint64(32)
         bits = self._bits()
+        for word in (bits[:, 1], bits[:, 0]):  # the product of 128 bits and the number, 32 bits at a time
+            for part in (word & np.uint64(2**32 - 1), word >> half):
+                carried = (part * np.uint64(number) + carried) >> half
+        return carried.astype(np.int64)
+
+    @staticmethod
+    def _signed(bits: Blocks) -> tuple[FloatArray, FloatArray]:
+        """Uniform numbers above 0 with 64 bits, so that tails have few gaps, and a sign for each, shapes (n,)."""
         return (bits[:, 0].astype(np.float64) + 0.5) * 2.0**-64, np.where(bits[:, 1] >> np.uint64(63), 1.0, -1.0)
 
     def _bits(self) -> Blocks:
@@ -143,6 +173,31 @@ class Draws:
 
     def _with(self, things: Blocks) -> Draws:
         return Draws(self._key, self._step, things, self._calls)
+
+
+def _uniform(bits: Blocks) -> FloatArray:
+    """The first 52 bits as a number strictly between 0 and 1, shape (n,)."""
+    drawn: FloatArray = ((bits[:, 0] >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+    return drawn
+
+
+def places(drawn: Blocks, ends: Sequence[int]) -> IntArray:
+    """How many of the ascending `ends` a number of 128 bits has reached, shape (n,).
+
+    Parameters
+    ----------
+    drawn : shape (n, 2), the higher 64 bits first
+    ends : from 0 to `ALL`; the number lies between two of them with the probability of their difference
+    """
+    ends = [end for end in ends if end < ALL]
+    high = np.array([end >> 64 for end in ends], dtype=np.uint64)
+    reached = np.searchsorted(high, drawn[:, 0], side="left")
+    if not ends:
+        return reached.astype(np.int64)
+    equal = high[np.minimum(reached, len(ends) - 1)] == drawn[:, 0]
+    for place in np.flatnonzero(equal):  # next to nobody: the lower 64 bits decide
+        reached[place] = bisect_right(ends, (int(drawn[place, 0]) << 64) + int(drawn[place, 1]))
+    return reached.astype(np.int64)
 
 
 def _hashed(columns: Sequence[pa.Array | FloatArray]) -> Blocks:

@@ -62,7 +62,7 @@ class PlanarLaplace(MovingTechnique):
 
     @override
     def distance(self, reach: FloatArray, draws: Draws) -> FloatArray:
-        return laplace_radius(draws.uniform(), self.epsilon_per_metre)
+        return radius_beyond(draws.beyond(), self.epsilon_per_metre)
 
     @override
     def facts(self, reach: FloatArray, moved: FloatArray) -> dict[str, Fact]:
@@ -80,7 +80,12 @@ class PlanarLaplace(MovingTechnique):
 
 
 def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
-    """Radii in metres of Laplace noise on the sphere from uniform numbers, shape (n,).
+    """Radii in metres of Laplace noise on the sphere from uniform numbers, shape (n,)."""
+    return radius_beyond(1 - uniform, epsilon)
+
+
+def radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
+    """The radius in metres beyond which this part of all noise lies, shape (n,).
 
     The density is proportional to e^(-epsilon r) sin(r / R) from 0 to half the circumference; by area it is
     e^(-epsilon r). With t = r / R and a = epsilon R the part of all noise beyond t is
@@ -88,8 +93,8 @@ def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
     plane, Gamma(2, 1 / epsilon), since a sphere has less area at the same radius.
     """
     scale = epsilon * RADIUS
-    wanted = (1 - uniform) * (1 + np.exp(-scale * np.pi)) - np.exp(-scale * np.pi)
-    low, high = np.zeros(len(uniform)), np.minimum(planar_radius(uniform, epsilon) / RADIUS, np.pi)
+    wanted = part * (1 + np.exp(-scale * np.pi)) - np.exp(-scale * np.pi)
+    low, high = np.zeros(len(part)), np.minimum(_planar_radius_beyond(part, epsilon) / RADIUS, np.pi)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         beyond = np.exp(-scale * middle) * (np.cos(middle) + scale * np.sin(middle)) > wanted
@@ -99,11 +104,16 @@ def laplace_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
 
 
 def planar_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
-    """Radii of Laplace noise in the plane, shape (n,), by the lower branch of Lambert's function."""
+    """Radii of Laplace noise in the plane, shape (n,)."""
+    return _planar_radius_beyond(1 - uniform, epsilon)
+
+
+def _planar_radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
+    """The radius in the plane beyond which this part of all noise lies, by the lower branch of Lambert's function."""
     with np.errstate(over="ignore"):  # a result beyond all distances on Earth does no harm
         from scipy.special import lambertw  # a quarter of a second, which commands that only read a spec save
 
-        radius: FloatArray = -(lambertw((uniform - 1) / np.e, k=-1).real + 1) / epsilon
+        radius: FloatArray = -(lambertw(-part / np.e, k=-1).real + 1) / epsilon
     return radius
 
 

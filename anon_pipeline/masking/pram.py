@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,11 +24,14 @@ from anon_pipeline.masking.base import (
     Fact,
     Guarantee,
 )
+from anon_pipeline.masking.draws import ALL, places
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.texts import as_named, as_texts
 
 #: The matrix has the square of this many entries.
 MOST_CATEGORIES = 2000
+#: The least probability that counts as one: of 128 bits, 32 then still tell how large it is.
+LEAST = 2.0**-96
 
 
 class Pram(ColumnTechnique):
@@ -107,10 +112,10 @@ class Pram(ColumnTechnique):
         if self.invariant and len(true):
             matrix = invariant_of(matrix, frequencies / len(true))
         draws = context.draws.at(known).bound(names, frequencies.tolist() if self.invariant else None)
-        drawn, masked = draws.uniform(), np.empty(len(known), dtype=np.int64)
+        drawn, masked = draws.blocks(), np.empty(len(known), dtype=np.int64)
         for category in np.unique(true):
             rows = true == category
-            masked[rows] = np.searchsorted(np.cumsum(matrix[category])[:-1], drawn[rows], side="right")
+            masked[rows] = places(drawn[rows], ends_of(matrix[category]))
         indices = np.zeros(len(column), dtype=np.int64)
         indices[known] = masked
         gaps = np.ones(len(column), dtype=bool)
@@ -173,11 +178,26 @@ def invariant_of(matrix: FloatArray, frequencies: FloatArray) -> npt.NDArray[np.
     return result
 
 
+def ends_of(probabilities: FloatArray) -> list[int]:
+    """Where the part of 2^128 that each probability of a row has ends, but for the last; the row is made to add up.
+
+    Floats are taken as the exact numbers that they are, so a probability far below 2^-52 is not lost.
+    """
+    parts = [int(math.ldexp(each, 128)) if each >= LEAST else 0 for each in probabilities.tolist()]
+    total = sum(parts)
+    return [ALL * so_far // total for so_far in itertools.accumulate(parts[:-1])]
+
+
 def epsilon_of(matrix: FloatArray) -> float:
-    """max over i, k, j of ln(p_ij / p_kj): how much a released category can reveal about the true one."""
+    """max over i, k, j of ln(p_ij / p_kj): how much a released category can reveal about the true one.
+
+    It is that of the probabilities that are drawn: rows are made to add up, and below `LEAST` a probability is none.
+    """
     if len(matrix) < 2:
         return 0.0
-    most, least = matrix.max(axis=0), matrix.min(axis=0)
+    drawn = matrix / matrix.sum(axis=1, keepdims=True)
+    drawn = np.where(drawn < LEAST, 0.0, drawn)
+    most, least = drawn.max(axis=0), drawn.min(axis=0)
     possible = most > 0
     if (least[possible] == 0).any():
         return float("inf")

@@ -109,7 +109,7 @@ def test_the_largest_number_that_is_drawn_lies_below_every_limit(limit: int, mon
 def test_the_rarest_numbers_are_finite(monkeypatch: pytest.MonkeyPatch) -> None:
     draws = Draws(KEY, ["noise"], identities(pa.table({"v": [1, 2]}), KEY, "people"))
     monkeypatch.setattr(draws, "_bits", lambda: np.array([[0, 0], [0, 2**63]], dtype=np.uint64))
-    assert draws.laplace() == pytest.approx([-65 * np.log(2), 65 * np.log(2)])
+    assert draws.laplace() == pytest.approx([-128 * np.log(2), 128 * np.log(2)])
     assert draws.normal() == pytest.approx([-9.12, 9.12], abs=0.2)
     assert draws.uniform() == pytest.approx([2.0**-53] * 2, rel=1e-12)
 
