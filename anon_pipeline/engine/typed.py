@@ -276,7 +276,7 @@ def _typed(
             value, storage = f"({value})::BIGINT", "BIGINT"
     number = f"({value})::DOUBLE"
     large = f"abs({number}) > {LARGEST}" if column.role is Role.QUASI_IDENTIFIER else f"isinf({number})"
-    beyond = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT isnan({number}) AND {large}")
+    beyond = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {reader.is_nan(number)} AND {large}")
     if beyond:
         raise InputError(
             f"columns.{name}: {beyond} values are infinite or beyond {LARGEST}; replace them by numbers or missing "

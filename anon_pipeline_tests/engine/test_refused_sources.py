@@ -167,6 +167,11 @@ def test_a_file_that_cannot_be_read_is_named_with_a_reason(
         (pa.array([True, False, True]), {"role": QI, "type": "numeric"}, "columns.x.type: is numeric, but the source"),
         (pa.array([1.0, np.inf, 2.0]), QI, "columns.x: 1 values are infinite"),
         (pa.array([1, 2**63 - 1, 2]), QI, "columns.x: 1 values are infinite or beyond 1e18"),
+        (
+            pa.array([1.0, np.nan, 2e18]),
+            QI,
+            "columns.x: 1 values are infinite or beyond 1e18",
+        ),  # NaN is a missing value
     ],
 )
 def test_a_parquet_column_that_cannot_be_used_is_named(
