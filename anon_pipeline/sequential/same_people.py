@@ -81,6 +81,11 @@ class Association:
         """The statistic from which on these are no strangers."""
         return max(self.of_strangers + DEVIATIONS * self.deviation, self.if_so_many_stay(AS_THEY_WERE))
 
+    @property
+    def excess(self) -> float:
+        """By how much these are more closely associated than strangers are expected to be."""
+        return self.chi_square - self.of_strangers
+
     def if_so_many_stay(self, share: float) -> float:
         """The statistic that is expected where a share of people stay as they were, and all others are strangers."""
         return self.of_strangers + share**2 * max(0.0, self.most - self.of_strangers)

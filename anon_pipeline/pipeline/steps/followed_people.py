@@ -12,6 +12,7 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
+from anon_pipeline.sequential.row_numbers import NumberedPeople, require_no_row_numbers
 from anon_pipeline.tables import HISTORY
 
 
@@ -37,7 +38,12 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
         folder / DATA,
     )
-    np.save(folder / NEWEST, window.newest_classes())
+    newest = window.newest_classes()
+    np.save(folder / NEWEST, newest)
+    if window.members and spec.across_releases_unlike is None:
+        numbered = NumberedPeople.of(folder / DATA, str(spec.person), spec.quasi_identifiers, newest)
+        if numbered is not None:
+            require_no_row_numbers(numbered, str(spec.person))
     log.info(
         "%s: beside %s former releases %s people are new, and %s have gone",
         spec.dataset,
