@@ -142,30 +142,42 @@ def told_together(run: Run, raw_data: Stage, aggregated_table: Stage) -> Togethe
 def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _Table | None:
     """The released table, if this source, read under its spec, has the content that it was made from.
 
+    The same people may lie in a file that is written in another way, or has more columns: so this source is read as
+    this run reads it, and then as the source of the released table was read.
+
     Raises
     ------
     InputError
         If it may be of the same people, and nobody can tell.
     """
-    leaves_out = "leave_out" in (released.policy.get("missing_target"), run.spec.missing_target)
-    if released.rows != facts.rows and not leaves_out:
+    everybody = facts.rows + facts.left_out
+    if released.rows > everybody or (released.rows < everybody and not released.leaves_out):
         return None
     if released.content_hash is None:
-        raise InputError("its opening is not in this home, and it is of as many people")
-    spec = released.spec_for(run.spec)
+        raise InputError("its opening is not in this home, and it may be of as many people")
+    ways = [released.spec_for(run.spec, written_as_here) for written_as_here in (True, False)]
+    for spec in ways if ways[0].source != ways[1].source else ways[:1]:
+        stored = _read(run, spec)
+        if stored is not None and stored.content_hash == released.content_hash:
+            released.require_as_published()
+            return _Table(released.name, spec, stored.types(), released.table)
+    return None
+
+
+def _read(run: Run, spec: ReleaseSpec) -> SourceFacts | None:
+    """What the source of this run is under another spec; None where it has other columns or values than that reads.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read by its own spec now either: then nobody can tell.
+    """
     with scratch(run.home.private_folder("scratch")) as folder:
         try:
-            stored = run.engine.store_source(spec, folder / DATA)
+            return run.engine.store_source(spec, folder / DATA)
         except InputError:
-            # This source has other columns or values than that spec can read, unless it cannot be read by its own spec
-            # now: then nobody can tell, and this raises.
             run.engine.store_source(run.spec, folder / "own.parquet")
             return None
-    return (
-        _Table(released.name, spec, stored.types(), released.table)
-        if stored.content_hash == released.content_hash
-        else None
-    )
 
 
 def require_alike(candidate: _Table, other: _Table) -> None:

@@ -16,6 +16,7 @@ from anon_pipeline.release import ledger
 from anon_pipeline.release.opening import opening_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.policy import NO_POLICY, SAID_OF_SOURCE
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class StandingGroups:
     Attributes
     ----------
     dataset, version : the release
-    table : its file
+    table, sha256 : its file, and the hash of it that was published
     policy : its spec as it was published
     rows : the people that were read for it
     content_hash : the content of its source as read under its spec; None where its opening is not in this home
@@ -34,6 +35,7 @@ class StandingGroups:
     dataset: str
     version: str
     table: Path
+    sha256: str
     policy: dict[str, Any]
     rows: int
     content_hash: str | None
@@ -42,8 +44,29 @@ class StandingGroups:
     def name(self) -> str:
         return f"{self.dataset}/{self.version}"
 
-    def spec_for(self, spec: ReleaseSpec) -> ReleaseSpec:
-        """Its spec, about the source of another one.
+    @property
+    def leaves_out(self) -> bool:
+        """Whether people without a target are not in it, nor among its rows."""
+        return self.policy.get("missing_target") == "leave_out"
+
+    def require_as_published(self) -> None:
+        """
+        Raises
+        ------
+        InputError
+            If its file is not what was published, so that nobody can tell which groups its readers have.
+        """
+        if not self.table.is_file() or sha256_of(self.table) != self.sha256:
+            raise InputError(f"its {DATA} is not what was published; run `anon-pipeline releases verify`")
+
+    def spec_for(self, spec: ReleaseSpec, written_as_here: bool) -> ReleaseSpec:
+        """Its spec, about the source of another one, without the columns that only that one names.
+
+        Everything that its policy does not state has its default, and is not what the other spec says.
+
+        Parameters
+        ----------
+        written_as_here : the file is read as the other spec reads it; otherwise as it was read for this table
 
         Raises
         ------
@@ -59,23 +82,27 @@ class StandingGroups:
             name: {key: value for key, value in column.items() if key != "hierarchy"}
             for name, column in self.policy["columns"].items()
         }
+        others = [name for name, column in spec.columns.items() if name not in columns and not column.made]
+        said = {name: value for name, value in self.policy["source"].items() if value is not None}
         try:
             read = ReleaseSpec.model_validate(
-                {**self.policy, "columns": columns, "privacy": demands, "source": {"path": ""}}
+                {
+                    **self.policy,
+                    "columns": columns | {name: {"role": "exclude"} for name in others},
+                    "privacy": demands,
+                    "source": {"path": "", **said},
+                }
             )
         except (ValidationError, InputError):
             raise InputError("its spec cannot be read by this version") from None
-        said = {name: value for name, value in self.policy["source"].items() if value is not None}
-        source = spec.source.model_copy(update=said | {name: tuple(said[name]) for name in LISTS & set(said)})
+        stated_names = set(ReleaseSpec.model_fields) - set(NO_POLICY) - {"source"} | {"privacy"}
+        how = {} if written_as_here else {name: getattr(read.source, name) for name in SAID_OF_SOURCE}
+        source = spec.source.model_copy(update=how)
         # The same people may have come from a text file then, and now from none.
         source = as_that_kind(source, spec.source_path)
         return spec.model_copy(
-            update={name: getattr(read, name) for name in read.model_fields_set - {"source"}} | {"source": source}
+            update={name: getattr(read, name) for name in stated_names} | {"source": source}
         )
-
-
-#: Keys on the format of a source that are lists.
-LISTS = {"missing", "symbols"}
 
 
 def standing_groups(home: Home) -> list[StandingGroups]:
@@ -109,5 +136,8 @@ def standing_groups(home: Home) -> list[StandingGroups]:
         except InputError:
             content_hash = None
         rows = int(content["rows"]["source"])
-        found.append(StandingGroups(entry.dataset, entry.version, folder / DATA, content["spec"], rows, content_hash))
+        sha256 = content["files"][DATA]["sha256"]
+        found.append(
+            StandingGroups(entry.dataset, entry.version, folder / DATA, sha256, content["spec"], rows, content_hash)
+        )
     return found

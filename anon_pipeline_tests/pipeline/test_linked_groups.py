@@ -50,9 +50,10 @@ class Place:
         roles = {"town": "quasi_identifier", "sex": "quasi_identifier", "age": "quasi_identifier", "ill": "sensitive"}
         content: dict[str, Any] = {
             "dataset": dataset,
-            "source": {"path": f"../{source}", **more.pop("of_source", {})},
+            "source": {"path": f"../{source}", **more.pop("how", {})},
             "target": "ill",
-            "columns": {name: {"role": role} for name, role in (roles | {"income": "insensitive"}).items()},
+            "columns": {name: {"role": role} for name, role in (roles | {"income": "insensitive"}).items()}
+            | more.pop("more_columns", {}),
             "privacy": {"k_anonymity": {"k": 10}},
             "steps": [step],
         }
@@ -158,7 +159,7 @@ def test_columns_that_a_former_spec_excludes_do_not_hide_that_it_is_of_the_same_
 def test_people_who_lie_in_a_file_of_another_kind_now_are_the_same_people(place: Place) -> None:
     """An attacker has the finer table of the CSV, whose fields were said to be delimited, and the coarser one."""
     people().to_csv(place.root / "people.csv", index=False, sep=";", encoding="utf-16")
-    released(place.run("figures", FINE, of_source={"delimiter": ";", "encoding": "utf-16"}))
+    released(place.run("figures", FINE, how={"delimiter": ";", "encoding": "utf-16"}))
     people().to_parquet(place.root / "people.parquet")
     gate = answered(place.run("others", COARSE, "people.parquet"))
     assert not gate.passed and "of the same people, at least" in gate.sentence
