@@ -13,7 +13,7 @@ from typing import Any
 import duckdb
 
 from anon_pipeline.engine.sql import literal, quoted
-from anon_pipeline.engine.typed import is_ordered
+from anon_pipeline.engine.typed import MOMENTS, is_ordered
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Column, ColumnType, Source
 
@@ -29,6 +29,8 @@ NO_NUMBER = "no number as stated"
 #: The blanks that may stand between a number and its currency or unit.
 BLANKS = " \u00a0\u202f"
 TEXTS = ("VARCHAR", "ENUM")
+#: Types of which one value has several texts: 2000-01-01 is 2000-01-01 00:00:00, and letters of a UUID may be capital.
+WRITTEN_IN_SEVERAL_WAYS = {*MOMENTS, "TIME", "UUID"}
 
 
 def as_stated(
@@ -111,6 +113,8 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
             same += "".join(
                 f" OR TRY_CAST({value} AS DOUBLE) = TRY_CAST({literal(marker)} AS DOUBLE)" for marker in missing
             )
+        if storage in WRITTEN_IN_SEVERAL_WAYS:  # as moments of midnight are, which pandas makes of all days
+            same += "".join(f" OR {value} = TRY_CAST({literal(marker)} AS {storage})" for marker in missing)
         value = f"CASE WHEN ({same}) IS NOT TRUE THEN {value} END"
     if column is not None and column.format is not None and (is_text or "INT" in storage):
         formats = ", ".join(literal(date_format) for date_format in column.format)
@@ -144,11 +148,11 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
 
 
 def _values_among(connection: duckdb.DuckDBPyConnection, markers: Sequence[str], storage: str) -> tuple[str, ...]:
-    """Those of some texts that may be values of a column of numbers, dates or truth values, as -9 may be.
+    """Those of some texts that may be values of a column that is none of texts, as -9 may be.
 
     The engine itself sees to columns of texts.
     """
-    if not markers or not (is_ordered(storage) or storage == "BOOLEAN"):
+    if not markers or not (is_ordered(storage) or storage == "BOOLEAN" or storage in WRITTEN_IN_SEVERAL_WAYS):
         return ()
     tried = ", ".join(f"TRY_CAST({literal(marker)} AS {storage}) IS NOT NULL" for marker in markers)
     (possible,) = connection.execute(f"SELECT {tried}").fetchall()

@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,22 @@ def test_what_is_not_known_in_a_csv_is_not_known_in_a_table_of_numbers(
     assert sorted(filter(None, plain["score"])) == ["5"]
     assert sorted(value.lower() for value in filter(None, plain["is_ill"])) == ["false", "true"]
     assert sorted(filter(None, read["t"].to_pylist())) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.timestamp("us"), pa.timestamp("ns"), pa.timestamp("us", "UTC"), pa.timestamp("ns", "UTC"), pa.time64("us")],
+)
+def test_a_day_or_a_time_that_is_a_mark_is_one_however_it_is_stored(
+    engine: DuckDBEngine, tmp_path: Path, kind: pa.DataType
+) -> None:
+    """pandas writes every column of days as moments, whose texts are longer than that of the mark."""
+    is_time = pa.types.is_time(kind)
+    known = [time(0, 0), time(8, 30)] if is_time else [datetime(1900, 1, 1), datetime(2000, 1, 1)]
+    write(tmp_path, "people.parquet", pa.table({"x": pa.array([*known, None]).cast(kind), "t": ["a", "b", "c"]}))
+    source = {"missing": ["0:00:00" if is_time else "1900-01-01"]}
+    _, read = stored(engine, tmp_path, {"x": QI}, "people.parquet", source=source)
+    assert read["x"].null_count == 2
 
 
 def test_lines_above_the_header_a_header_of_two_lines_and_none(engine: DuckDBEngine, tmp_path: Path) -> None:
