@@ -118,9 +118,9 @@ def _moment_of(value: str | float) -> datetime | None:
     """The moment that a text names, in UTC where it has a time zone; None where it names none."""
     try:
         named = datetime.fromisoformat(str(value))
-    except ValueError:
+        return named if named.tzinfo is None else named.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # the second beyond the years that there are
         return None
-    return named if named.tzinfo is None else named.astimezone(UTC).replace(tzinfo=None)
 
 
 def _is_day(text: str) -> bool:

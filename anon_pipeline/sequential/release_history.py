@@ -161,8 +161,10 @@ def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Windo
     """The newest releases of a dataset that the demand `across_releases` covers, without the one to be made.
 
     A withdrawn release counts, since its readers still have it, and one that returned as the current one counts from
-    its return. The newest one is the one to be made if it stands and was made from the same people under the same
-    policy (`made_from`): beside itself it could become another release. If it returned, its return does not count then.
+    its return. The current one counts however long ago it was made: where all after it were withdrawn, whoever has it
+    gets the next one beside it. The newest one is the one to be made if it stands and was made from the same people
+    under the same policy (`made_from`): beside itself it could become another release. If it returned, its return does
+    not count then.
 
     Raises
     ------
@@ -182,6 +184,9 @@ def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Windo
     if made_from is not None and lines and _was_made_from(home, spec.dataset, lines[-1].version) == made_from:
         lines.pop()
     newest_first = list(dict.fromkeys(entry.version for entry in reversed(lines)))[: asked.window - 1]
+    current = ledger.last_version(home, spec.dataset)
+    if current is not None and (made_from is None or _was_made_from(home, spec.dataset, current) != made_from):
+        newest_first.append(current)  # those after it were withdrawn: the next one follows both them and it
     members, unknown = [], []
     for version in (version for version in published if version in newest_first):
         manifest = home.releases / spec.dataset / version / "manifest.json"

@@ -161,8 +161,9 @@ def test_days_are_found_however_the_column_stores_them() -> None:
         assert masked(column, DATE, listed)[0].is_null().to_pylist() == [True, False]
     zoned = step("suppress_cells", values=["2024-02-29 13:00+01:00"])
     assert masked([datetime(2024, 2, 29, 12)], DATE, zoned)[0].to_pylist() == [None]
-    with pytest.raises(InputError, match="must be dates, such as 2024-02-29"):
-        plan_steps({"v": DATE}, {"v": [step("suppress_cells", values=["29.2.2024"])]})
+    for no_date in ("29.2.2024", "9999-12-31 23:59-05:00"):
+        with pytest.raises(InputError, match="must be dates, such as 2024-02-29"):
+            plan_steps({"v": DATE}, {"v": [step("suppress_cells", values=[no_date])]})
 
 
 @pytest.mark.parametrize("limit", [1e19, 1e39, 10**60])

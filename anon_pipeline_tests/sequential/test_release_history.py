@@ -154,6 +154,22 @@ def test_a_release_that_returned_counts_from_its_return(home: Home) -> None:
     assert beside(origins["c"]) == ["a"]
 
 
+def test_a_release_that_is_current_again_since_the_next_was_withdrawn_counts(home: Home) -> None:
+    """Its readers have it as the newest, and others still have the one that was withdrawn."""
+    origins = {version: release_history.origin(home, spec(window=2), version) for version in "ab"}
+    for version in "ab":
+        publish(home, version * 12, IDS, [0] * 6, made_from=origins[version])
+    ledger.append(home, ledger.WITHDRAW, "people", "b" * 12, "0" * 64, "a mistake")
+
+    def beside(made_from: str | None = None) -> list[str]:
+        return [one.version[0] for one in release_history.window(home, spec(window=2), made_from).members]
+
+    assert beside() == beside(origins["b"]) == ["a", "b"]
+    assert beside(origins["a"]) == ["b"], "made again as it was"
+    publish(home, "c" * 12, IDS, [0] * 6)
+    assert beside() == ["c"]
+
+
 def test_people_beyond_all_hashes_of_a_release_are_not_in_it() -> None:
     member = release_history.Membership("a", np.array([10, 20, 30]), np.array([0, 1, 1]))
     assert member.classes_of(np.array([5, 10, 15, 30, 31])).tolist() == [ABSENT, 0, ABSENT, 1, ABSENT]
