@@ -44,6 +44,8 @@ REMEDY = (
     "(`anon-pipeline releases withdraw`), or say why it may be known, for everybody to read: "
     "linked_tables_accepted: <why>"
 )
+#: Why nobody can tell where the source is another one than the candidate was made from.
+CHANGED = "the source has changed since it was read; run it again"
 
 
 @dataclass(frozen=True)
@@ -119,16 +121,21 @@ def told_together(run: Run, raw_data: Stage, aggregated_table: Stage) -> Togethe
     candidate = _Table("this table", spec, facts.types(), aggregated_table.folder / DATA)
     unjudged: dict[str, str] = {}
     others: list[_Table] = []
+    of_others: list[StandingGroups] = []
     for released in standing:
         try:
             other = _of_same_people(run, facts, released)
             if other is not None:
                 require_alike(candidate, other)
                 others.append(other)
-            elif released.dataset == spec.dataset:
-                log.info("%s: %s is of other people, and is not judged with this table", spec.dataset, released.version)
+            else:
+                of_others.append(released)
         except InputError as error:
             unjudged[released.name] = str(error)
+    unjudged |= _if_changed(run, raw_data, [released for released in of_others if _may_be(facts, released)])
+    for released in of_others:
+        if released.dataset == spec.dataset and released.name not in unjudged:
+            log.info("%s: %s is of other people, and is not judged with this table", spec.dataset, released.version)
     if not others:
         return Together(unjudged=unjudged)
     try:
@@ -150,8 +157,7 @@ def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _
     InputError
         If it may be of the same people, and nobody can tell.
     """
-    everybody = facts.rows + facts.left_out
-    if released.rows > everybody or (released.rows < everybody and not released.leaves_out):
+    if not _may_be(facts, released):
         return None
     if released.content_hash is None:
         raise InputError("its opening is not in this home, and it may be of as many people")
@@ -162,6 +168,25 @@ def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _
             released.require_as_published()
             return _Table(released.name, spec, stored.types(), released.table)
     return None
+
+
+def _may_be(facts: SourceFacts, released: StandingGroups) -> bool:
+    """Whether a released table can be of the same people, by their number."""
+    everybody = facts.rows + facts.left_out
+    return released.rows == everybody or (released.leaves_out and released.rows < everybody)
+
+
+def _if_changed(run: Run, raw_data: Stage, of_others: Sequence[StandingGroups]) -> dict[str, str]:
+    """Why nobody can tell of whom some tables are, which are not of the people who are in the source now, by name.
+
+    The candidate is of the people who were in it then: if it is released a day later, it would pass beside all others.
+    """
+    if not of_others:
+        return {}
+    now = _read(run, run.spec)
+    if now is not None and now.content_hash == raw_data.facts["read"]:
+        return {}
+    return {released.name: CHANGED for released in of_others}
 
 
 def _read(run: Run, spec: ReleaseSpec) -> SourceFacts | None:
@@ -227,7 +252,7 @@ def _people(run: Run, facts: SourceFacts, tables: Sequence[_Table]) -> pa.Table:
     with scratch(run.home.private_folder("scratch")) as folder:
         stored = run.engine.store_source(spec, folder / DATA)
         if stored.rows != facts.rows + facts.left_out:
-            raise InputError("the source has changed since it was read; run it again")
+            raise InputError(CHANGED)
         require_memory(stored.rows, len(stored.columns), usable_memory(run.memory_limit))
         return run.engine.everybody(folder / DATA)
 

@@ -6,6 +6,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from anon_pipeline.errors import Refused
+from anon_pipeline.pipeline.execution import make
+from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline_tests.pipeline.test_linked_groups import COARSE, FINE, Place, answered, people, released
 
 TWO = ["town", "sex"]
@@ -77,3 +80,13 @@ def test_a_lost_opening_of_more_people_than_there_are_here_holds_nobody_up(place
     (place.home.private / "openings" / "figures" / f"{many.version}.json").unlink()
     with_gaps(place)
     assert answered(place.run("others", TWO, "gaps.csv", missing_target="leave_out")).passed
+
+
+def test_a_source_that_changed_since_the_table_was_made_is_not_taken_for_other_people(place: Place) -> None:
+    """Another table of the same people is released meanwhile, and tomorrow's people are in the file by now."""
+    coarse = place.run("others", COARSE)
+    assert answered(coarse).passed
+    released(place.run("figures", FINE))
+    people(400).assign(town="Oslo").to_csv(place.root / "people.csv", index=False)
+    with pytest.raises(Refused, match="cannot be judged: the source has changed since it was read"):
+        make(graph_of(coarse.spec), graph_of(coarse.spec).steps[3], coarse)
