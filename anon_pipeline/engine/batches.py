@@ -54,6 +54,15 @@ def numbers(column: pa.Array) -> Any:
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
 
 
+def exact_frame(table: pa.Table) -> pd.DataFrame:
+    """A small table in pandas; whole numbers that no float holds stay whole beside missing values."""
+    frame: pd.DataFrame = table.to_pandas()
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_int64(column.type) and column.null_count and frame[name].abs().max() >= 2**53:
+            frame[name] = column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    return frame
+
+
 def outside(cells: Cells, batches: Iterable[Batch]) -> Iterator[Batch]:
     """The batches without the people of some cells; their keys are packed from the same columns."""
     absent = pd.MultiIndex.from_arrays(list(Packing.plan(cells.domains).pack(cells.codes).T))

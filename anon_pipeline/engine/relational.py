@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
-from anon_pipeline.engine.batches import as_batch, chosen_rows, numbers, of_smallest_hashes, outside, texts
+from anon_pipeline.engine.batches import as_batch, chosen_rows, exact_frame, numbers, of_smallest_hashes, outside, texts
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
 from anon_pipeline.engine.counted_people import counted_people
@@ -434,11 +434,11 @@ class SqlEngine(CountingEngine):
                 for column in columns
             )
             names = ", ".join(quoted(column.name) for column in columns)
-            frame: pd.DataFrame = session.arrow(
+            found = session.arrow(
                 f"SELECT {names}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM (SELECT {coded} FROM {relation}) "
                 f"AS person GROUP BY {names} ORDER BY {names}"
-            ).to_pandas()
-        return frame
+            )
+        return exact_frame(found)
 
     def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
         foreign = {}

@@ -24,6 +24,17 @@ def text(value: str, storage: str) -> str:
     return value if storage == TEXT else f"CAST({value} AS VARCHAR)"
 
 
+def code(value: str, storage: str) -> str:
+    """The SQL expression of a category as text, as readers of a file see its code: 1 where 1.0 is stored.
+
+    SPSS and Stata store codes as floats, and so do tables in which some are missing. `as_texts` writes them so, too.
+    """
+    if storage not in (SINGLE, FLOAT):
+        return text(value, storage)
+    exact = f"abs({value}) <= {2**53} AND {value} = floor({value})"
+    return f"CASE WHEN {exact} THEN CAST(CAST({value} AS BIGINT) AS VARCHAR) ELSE {text(value, storage)} END"
+
+
 def number(value: str, storage: str) -> str:
     """The SQL expression of a number as a DOUBLE.
 

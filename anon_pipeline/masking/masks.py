@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.masking.base import CATEGORICAL, RowTechnique
-from anon_pipeline.masking.expressions import TEXT, text
+from anon_pipeline.masking.expressions import TEXT, code
 from anon_pipeline.spec import ColumnType
 
 LONGEST = 10_000
@@ -49,7 +49,7 @@ class Prefix(TextTechnique):
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
-        return f"left({text(value, storage)}, {self.length})"
+        return f"left({code(value, storage)}, {self.length})"
 
 
 class Mask(TextTechnique):
@@ -71,7 +71,7 @@ class Mask(TextTechnique):
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
-        value, unmasked = text(value, storage), self.first + self.last
+        value, unmasked = code(value, storage), self.first + self.last
         if self.stars is None:
             hidden = f"repeat({literal(self.character)}, CAST(length({value}) - {unmasked} AS BIGINT))"
             all_hidden = f"repeat({literal(self.character)}, CAST(length({value}) AS BIGINT))"
@@ -103,7 +103,7 @@ class KeepFormat(TextTechnique):
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
-        letters = f"regexp_replace({text(value, storage)}, {literal(NO_FORMAT)}, {literal(self.letter)}, 'g')"
+        letters = f"regexp_replace({code(value, storage)}, {literal(NO_FORMAT)}, {literal(self.letter)}, 'g')"
         return f"regexp_replace({letters}, '[0-9]', {literal(self.digit)}, 'g')"
 
 
@@ -146,7 +146,7 @@ class Replace(TextTechnique):
 
     @override
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:
-        return f"regexp_replace({text(value, storage)}, {literal(self.pattern)}, {literal(self.by)}, 'g')"
+        return f"regexp_replace({code(value, storage)}, {literal(self.pattern)}, {literal(self.by)}, 'g')"
 
 
 class Redact(TextTechnique):

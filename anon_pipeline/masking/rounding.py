@@ -36,8 +36,9 @@ Number = int | Finite
 LARGEST_STEP = 1e15
 #: The smallest and the largest number of BIGINT.
 LEAST, MOST = -(2**63), 2**63 - 1
-#: In bins of a stated width, numbers beyond this become missing.
-LARGEST_ROUNDED = "1e18"
+#: In bins of a stated width, numbers beyond this become missing: engines write them in different ways, and beyond as
+#: many bins from the start they count them so.
+LARGEST_ROUNDED, MOST_BINS = 2**53, 2**52
 
 
 class Round(RowTechnique):
@@ -111,7 +112,8 @@ class Bin(RowTechnique):
     """Numbers become the interval they lie in, closed below and open above: [20, 30).
 
     A. Hundepool et al.: Statistical Disclosure Control, Wiley 2012, section 3.2.3 (global recoding). With `edges`, the
-    first and the last interval are open: < 20, >= 65. With `width`, a number beyond 10^18 in size becomes missing.
+    first and the last interval are open: < 20, >= 65. With `width`, a number beyond 2^53 in size (9 * 10^15) becomes
+    missing, and a whole number beyond 10^18 where the edges are whole, too.
     """
 
     technique: Literal["bin"] = "bin"
@@ -152,16 +154,18 @@ class Bin(RowTechnique):
             replacement = f"'[' || CAST({low} AS VARCHAR) || ', ' || CAST({low} + {int(width)} AS VARCHAR) || ')'"
             return f"CASE WHEN {value} BETWEEN {-(10**18)} AND {10**18} THEN {replacement} END"
         value = number(value, storage)
-        low, high, middle = self._edges(value)
-        inside = f"abs({value}) <= {LARGEST_ROUNDED}"
+        low, high, middle, bins = self._edges(value)
+        inside = f"abs({value}) <= {LARGEST_ROUNDED} AND abs({bins}) < {MOST_BINS}"
         if self.show == "middle":
             return f"CASE WHEN {inside} THEN {middle} END"
         scale = max(decimals(width), decimals(self.start))
         low_text, high_text = (f"CAST(CAST({end} AS DECIMAL(38, {scale})) AS VARCHAR)" for end in (low, high))
         return f"CASE WHEN {inside} THEN '[' || {low_text} || ', ' || {high_text} || ')' END"
 
-    def _edges(self, value: str) -> tuple[str, str, str]:
-        """The edges of a number's bin and its middle, each the float nearest to it where width and start are decimals.
+    def _edges(self, value: str) -> tuple[str, str, str, str]:
+        """The edges of a number's bin, its middle, and how many bins the number lies from the start.
+
+        Each is the float nearest to it where width and start are decimals.
 
         How many bins lie before the number is computed and then put right: .3 / .1 is below 3.
         """
@@ -186,7 +190,7 @@ class Bin(RowTechnique):
             f"CASE WHEN {value} >= {edge(f'({before} + 1)')} THEN 1 WHEN {value} < {edge(before)} THEN -1 ELSE 0 END"
         )
         count = f"({before} + {aside})"
-        return edge(count), edge(f"({count} + 1)"), edge(count, 1)
+        return edge(count), edge(f"({count} + 1)"), edge(count, 1), bins
 
     @staticmethod
     def _between(value: str, edges: tuple[Number, ...]) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.privacy.statistics import ClassStatistics
 
 #: Column of a population table that counts people; every other column is a quasi-identifier.
@@ -65,16 +65,20 @@ def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_ta
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:
     """Whether each class encloses each distinct value of a column, and the distinct value of each row."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
-        column = pd.Series(_coded(column)).mask(column.isna().to_numpy())
+        column = pd.Series(pd.arrays.IntegerArray(*_coded(column)))
     place, values = pd.factorize(column, use_na_sentinel=False)
     missing = pd.isna(values)
     if f"{name}_low" in classes:
-        low, high = (_coded(classes[f"{name}_{end}"])[:, None] for end in ("low", "high"))
-        number = np.where(missing, np.nan, values).astype(float)
+        (low, no_low), (high, no_high) = (_coded(classes[f"{name}_{end}"]) for end in ("low", "high"))
+        number, _ = _coded(pd.Series(values))
+        # A whole number is compared as such: as floats, whole numbers beyond 2^53 that differ would be one.
+        kind = np.result_type(low, high)
+        is_cut = kind == np.int64 and number.dtype != np.int64
+        least, most = (np.floor(number), np.ceil(number)) if is_cut else (number, number)
+        low, high, least, most = (end.astype(kind) for end in (low, high, least, most))
         # One end that is missing is open. Where both are missing, no value of the column is published; nobody counts.
-        fits = (
-            ((low <= number) | np.isnan(low)) & ((number <= high) | np.isnan(high)) & ~(np.isnan(low) & np.isnan(high))
-        )
+        above, below = low[:, None] <= least, most <= high[:, None]
+        fits = (above | no_low[:, None]) & (below | no_high[:, None]) & ~(no_low & no_high)[:, None]
         fits[:, missing] = classes[f"{name}_missing"].fillna(False).to_numpy(bool)[:, None]
     else:
         sets = [{None if value is None else str(value) for value in named} for named in classes[f"{name}_values"]]
@@ -84,9 +88,10 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
     return fits, place
 
 
-def _coded(bound: pd.Series) -> np.ndarray:
-    """Bounds of a class table as a Domain codes them: dates as microseconds since 1970."""
-    if pd.api.types.is_datetime64_any_dtype(bound.dtype):
-        moments = bound.to_numpy("datetime64[us]")
-        return np.where(np.isnat(moments), np.nan, moments.astype(np.int64).astype(float))
-    return bound.to_numpy(float, na_value=np.nan)
+def _coded(numbers: pd.Series) -> tuple[np.ndarray, BoolArray]:
+    """Numbers and dates as a Domain codes them, and which are missing: dates are microseconds since 1970."""
+    missing = numbers.isna().to_numpy(bool)
+    if pd.api.types.is_datetime64_any_dtype(numbers.dtype):
+        return numbers.to_numpy("datetime64[us]").astype(np.int64), missing
+    kind = np.int64 if pd.api.types.is_integer_dtype(numbers.dtype) else np.float64
+    return numbers.to_numpy(kind, na_value=0), missing

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
@@ -141,3 +143,35 @@ def test_the_ends_of_a_box_of_dates_belong_to_it(day: str | None, inside: int) -
     found = boxed(classes, ["born"], population)
     assert found.population is not None
     assert found.population.tolist() == [inside, 0]
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(("off", "inside"), [(-1, 0), (0, 3), (1, 3), (2, 0)])
+def test_whole_numbers_beyond_floats_are_compared_exactly(
+    tmp_path: Path, engine: DuckDBEngine, off: int, inside: int, missing: bool
+) -> None:
+    """As floats 10^17 and 10^17 + 1 are one, and people beside a class's box were counted as its population."""
+    box = 10**17
+    people = [box + off] * 3 + [None] * missing
+    pq.write_table(pa.table({"age": pa.array(people, pa.int64())}), tmp_path / "population.parquet")
+    pq.write_table(pa.table({"age": [box, box + 1], "t": ["a", "b"]}), tmp_path / "p.parquet")
+    spec = ReleaseSpec(
+        dataset="people",
+        source={"path": str(tmp_path / "p.parquet")},
+        target="t",
+        columns={"age": {"role": "quasi_identifier"}, "t": {"role": "sensitive"}},
+        privacy={"k_anonymity": {"k": 2}},
+    )
+    types = engine.store_source(spec, tmp_path / "table.parquet").types()
+    ends = {"age_low": [box, box + 2], "age_high": [box + 1, None], "age_missing": [False, False]}
+    classes = pd.DataFrame({"class_size": [2, 2]} | {name: pd.array(end) for name, end in ends.items()})
+    found = boxed(classes, ["age"], engine.population_table(spec, types, str(tmp_path / "population.parquet")))
+    assert found.population is not None
+    assert found.population.tolist() == [inside, 3 if off == 2 else 0]
+
+
+def test_a_fraction_of_a_population_lies_between_whole_ends() -> None:
+    population = pd.DataFrame({"age": [19.5, 20.5, 30.5], "town": ["Ulm"] * 3, PEOPLE: [1, 2, 4]})
+    found = boxed(boxes(), ["age", "town"], population)
+    assert found.population is not None
+    assert found.population.tolist() == [2, 0, 0]
