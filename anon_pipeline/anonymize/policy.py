@@ -83,6 +83,16 @@ def protected_columns(spec: ReleaseSpec) -> list[str]:
     return [name for name in spec.with_role(Role.SENSITIVE) if name in named]
 
 
+def protected_of(spec: ReleaseSpec, people: pd.DataFrame, types: Mapping[str, ColumnType]) -> pd.DataFrame | None:
+    """The sensitive columns of some people as demands count them; None where no demand names one.
+
+    Columns that `types` calls dates are numbers in `people`, and dates to the demands on them.
+    """
+    protected = protected_columns(spec)
+    dates = [name for name in protected if types.get(name) is ColumnType.DATE]
+    return with_columns(people[protected], {name: _moments(people[name]) for name in dates}) if protected else None
+
+
 def anonymize_part(
     spec: ReleaseSpec,
     key: Key,
@@ -90,15 +100,9 @@ def anonymize_part(
     guidance: npt.NDArray[np.float64],
     types: Mapping[str, ColumnType] = MappingProxyType({}),
 ) -> pd.DataFrame:
-    """A part of the people as a release of them alone would show it; suppressed people are left out.
-
-    Columns that `types` calls dates are numbers in the part, and dates to the demands on them.
-    """
-    protected = protected_columns(spec)
-    dates = [name for name in protected if types.get(name) is ColumnType.DATE]
-    sensitive = with_columns(part[protected], {name: _moments(part[name]) for name in dates})
+    """A part of the people as a release of them alone would show it; suppressed people are left out."""
     tree = tree_of(spec, key, in_folds=True)
-    tree.fit(part[spec.quasi_identifiers], guidance, sensitive if protected else None)
+    tree.fit(part[spec.quasi_identifiers], guidance, protected_of(spec, part, types))
     released = part[tree.apply(part[spec.quasi_identifiers]) >= 0]
     return with_columns(released, tree.transform(released[spec.quasi_identifiers]))
 

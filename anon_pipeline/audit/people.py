@@ -18,7 +18,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.frames import with_columns
-from anon_pipeline.anonymize.policy import anonymize_part, protected_columns, tree_of
+from anon_pipeline.anonymize.policy import anonymize_part, protected_of, tree_of
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.attack.limits import OF_INFERENCE, largest_leak
 from anon_pipeline.attack.model_answers import Question
@@ -140,9 +140,8 @@ def make_twin(audited: Audited, control: npt.NDArray[np.bool_], fitting: Fitting
     problem = Problem.of_spec(spec, audited.types, members[spec.features], members[spec.target])
     trained = train_guide(problem, guide, sample.trained, fitting)
     tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
-    protected = protected_columns(spec)
-    quasi_identifiers = members[spec.quasi_identifiers]
-    tree.fit(quasi_identifiers, trained.guidance(members, sample.fold), members[protected] if protected else None)
+    guidance, sensitive = trained.guidance(members, sample.fold), protected_of(spec, members, audited.types)
+    tree.fit(members[spec.quasi_identifiers], guidance, sensitive)
     return _twin(spec, tree, trained, members, frame[control].reset_index(drop=True))
 
 

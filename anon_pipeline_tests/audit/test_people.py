@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -316,3 +317,18 @@ def test_what_is_no_number_holds_nothing() -> None:
     bound = Bound("linkage", "linkage is at most 1", float("nan"), 1.0)
     assert not bound.holds
     assert not replace(bound, measured=None).holds
+
+
+def test_a_twin_protects_dates_as_dates() -> None:
+    """Days since 1970 were numbers to a demand with dates, so that no twin could be made, and nothing was attacked."""
+    policy = harness.policy()
+    policy["columns"]["visits"] = {"role": "sensitive", "type": "date"}
+    policy["privacy"]["l_diversity"] = {"column": "visits", "l": 2, "bins": [date(2021, 1, 1)]}
+    frame = harness.people(300)
+    frame["visits"] = np.where(np.arange(300) % 2, 18_262.0, 18_800.0)  # two days, of 2020 and of 2021
+    of_dates = ReleaseSpec.model_validate(policy)
+    audited = Audited(of_dates, KEY, batch(frame), TYPES | {"visits": ColumnType.DATE})
+    twin = make_twin(audited, control_people(audited.people.hash, of_dates, KEY))
+    assert len(twin.members) and (twin.classes["class_size"] >= 10).all()
+    after = twin.released.assign(early=twin.released["visits"] < 18_628)
+    assert (after.groupby(["age", "city", "sex"], dropna=False)["early"].nunique() == 2).all()
