@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import scratch
 from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_for_readers
@@ -44,6 +44,8 @@ REMEDY = (
     "(`anon-pipeline releases withdraw`), or say why it may be known, for everybody to read: "
     "linked_tables_accepted: <why>"
 )
+#: What helps where nobody can tell now, which `linked_tables_accepted` does not speak of.
+AGAIN = "run it again; what cannot be judged now is not accepted by linked_tables_accepted"
 #: Why nobody can tell where the source is another one than the candidate was made from.
 CHANGED = "the source has changed since it was read; run it again"
 
@@ -57,12 +59,14 @@ class Together:
     counts, means : at least how many counts below the threshold, and hidden means, are known
     beside : the releases
     unjudged : why a release of the same people cannot be judged, by release
+    may_pass : whether one of these can be judged another time, so that nobody can have accepted what it tells
     """
 
     counts: int = 0
     means: int = 0
     beside: tuple[str, ...] = ()
     unjudged: Mapping[str, str] | None = None
+    may_pass: bool = False
 
     @property
     def problems(self) -> int:
@@ -85,7 +89,7 @@ class Together:
     @property
     def sentence(self) -> str:
         """What is wrong and what helps, without a value of a person; empty where nothing is."""
-        return f"{self.wrong}; {REMEDY}" if self.problems else ""
+        return f"{self.wrong}; {AGAIN if self.may_pass else REMEDY}" if self.problems else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +123,7 @@ def told_together(run: Run, raw_data: Stage, aggregated_table: Stage) -> Togethe
     if (spec.dataset, aggregated_table.facts["version"]) in {(of.dataset, of.version) for of in standing}:
         return Together()
     candidate = _Table("this table", spec, facts.types(), aggregated_table.folder / DATA)
-    unjudged: dict[str, str] = {}
+    errors: dict[str, Exception] = {}
     others: list[_Table] = []
     of_others: list[StandingGroups] = []
     for released in standing:
@@ -131,19 +135,24 @@ def told_together(run: Run, raw_data: Stage, aggregated_table: Stage) -> Togethe
             else:
                 of_others.append(released)
         except InputError as error:
-            unjudged[released.name] = str(error)
-    unjudged |= _if_changed(run, raw_data, [released for released in of_others if _may_be(facts, released)])
+            errors[released.name] = error
+    errors |= _if_changed(run, raw_data, [released for released in of_others if _may_be(facts, released)])
     for released in of_others:
-        if released.dataset == spec.dataset and released.name not in unjudged:
+        if released.dataset == spec.dataset and released.name not in errors:
             log.info("%s: %s is of other people, and is not judged with this table", spec.dataset, released.version)
-    if not others:
-        return Together(unjudged=unjudged)
-    try:
-        people = _people(run, facts, [candidate, *others])
-        judged = {table.name: _linked(table, people) for table in (candidate, *others)}
-        return _judge(candidate, others, judged, unjudged)
-    except (InputError, Undecided) as error:
-        return Together(unjudged=unjudged | {table.name: str(error) for table in others})
+    together = Together()
+    if others:
+        try:
+            people = _people(run, facts, [candidate, *others])
+            judged = {table.name: _linked(table, people) for table in (candidate, *others)}
+            together = _judge(candidate, others, judged)
+        except (InputError, Undecided) as error:
+            errors |= {table.name: error for table in others}
+    return replace(
+        together,
+        unjudged={name: str(error) for name, error in errors.items()},
+        may_pass=any(isinstance(error, Unavailable) for error in errors.values()),
+    )
 
 
 def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _Table | None:
@@ -176,7 +185,7 @@ def _may_be(facts: SourceFacts, released: StandingGroups) -> bool:
     return released.rows == everybody or (released.leaves_out and released.rows < everybody)
 
 
-def _if_changed(run: Run, raw_data: Stage, of_others: Sequence[StandingGroups]) -> dict[str, str]:
+def _if_changed(run: Run, raw_data: Stage, of_others: Sequence[StandingGroups]) -> dict[str, Exception]:
     """Why nobody can tell of whom some tables are, which are not of the people who are in the source now, by name.
 
     The candidate is of the people who were in it then: if it is released a day later, it would pass beside all others.
@@ -186,7 +195,7 @@ def _if_changed(run: Run, raw_data: Stage, of_others: Sequence[StandingGroups]) 
     now = _read(run, run.spec)
     if now is not None and now.content_hash == raw_data.facts["read"]:
         return {}
-    return {released.name: CHANGED for released in of_others}
+    return {released.name: Unavailable(CHANGED) for released in of_others}
 
 
 def _read(run: Run, spec: ReleaseSpec) -> SourceFacts | None:
@@ -194,15 +203,23 @@ def _read(run: Run, spec: ReleaseSpec) -> SourceFacts | None:
 
     Raises
     ------
-    InputError
+    Unavailable
         If it cannot be read by its own spec now either: then nobody can tell.
     """
     with scratch(run.home.private_folder("scratch")) as folder:
         try:
             return run.engine.store_source(spec, folder / DATA)
         except InputError:
-            run.engine.store_source(run.spec, folder / "own.parquet")
+            _store(run, run.spec, folder / "own.parquet")
             return None
+
+
+def _store(run: Run, spec: ReleaseSpec, destination: Path) -> SourceFacts:
+    """Store the source, which this run could read before; where it cannot now, it may another time."""
+    try:
+        return run.engine.store_source(spec, destination)
+    except InputError as error:
+        raise Unavailable(str(error)) from None
 
 
 def require_alike(candidate: _Table, other: _Table) -> None:
@@ -250,9 +267,9 @@ def _people(run: Run, facts: SourceFacts, tables: Sequence[_Table]) -> pa.Table:
     }
     spec = run.spec.model_copy(update={"columns": columns, "steps": (), "missing_target": "release"})
     with scratch(run.home.private_folder("scratch")) as folder:
-        stored = run.engine.store_source(spec, folder / DATA)
+        stored = _store(run, spec, folder / DATA)
         if stored.rows != facts.rows + facts.left_out:
-            raise InputError(CHANGED)
+            raise Unavailable(CHANGED)
         require_memory(stored.rows, len(stored.columns), usable_memory(run.memory_limit))
         return run.engine.everybody(folder / DATA)
 
@@ -307,7 +324,6 @@ def _judge(
     candidate: _Table,
     others: Sequence[_Table],
     judged: Mapping[str, tuple[LinkedTable, dict[str, pa.Array]]],
-    unjudged: Mapping[str, str],
 ) -> Together:
     """The verdict on the candidate beside all others; the releases that it names are those that tell by themselves."""
 
@@ -329,6 +345,6 @@ def _judge(
 
     counts, means = of(others)
     if not counts and not means:
-        return Together(unjudged=unjudged)
+        return Together()
     named = [table.name for table in others if len(others) > 1 and any(of([table]))]
-    return Together(counts, means, tuple(named or [table.name for table in others]), unjudged)
+    return Together(counts, means, tuple(named or [table.name for table in others]))
