@@ -171,7 +171,8 @@ def _of_same_people(run: Run, facts: SourceFacts, released: StandingGroups) -> _
     if released.content_hash is None:
         raise InputError("its opening is not in this home, and it may be of as many people")
     ways = [released.spec_for(run.spec, written_as_here) for written_as_here in (True, False)]
-    for spec in ways if ways[0].source != ways[1].source else ways[:1]:
+    is_one = all(getattr(ways[0], name) == getattr(ways[1], name) for name in ("source", "columns"))
+    for spec in ways[:1] if is_one else ways:
         stored = _read(run, spec)
         if stored is not None and stored.content_hash == released.content_hash:
             released.require_as_published()

@@ -96,13 +96,21 @@ class StandingGroups:
         except (ValidationError, InputError):
             raise InputError("its spec cannot be read by this version") from None
         stated_names = set(ReleaseSpec.model_fields) - set(NO_POLICY) - {"source"} | {"privacy"}
-        how = {} if written_as_here else {name: getattr(read.source, name) for name in SAID_OF_SOURCE}
-        source = spec.source.model_copy(update=how)
-        # The same people may have come from a text file then, and now from none.
-        source = as_that_kind(source, spec.source_path)
-        return spec.model_copy(
-            update={name: getattr(read, name) for name in stated_names} | {"source": source}
-        )
+        changes = {name: getattr(read, name) for name in stated_names}
+        if written_as_here:
+            written = {name: {key: getattr(spec.columns[name], key) for key in WRITTEN} for name in spec.columns}
+            changes["columns"] = {
+                name: column.model_copy(update=written.get(name, {})) for name, column in read.columns.items()
+            }
+        else:
+            how = {name: getattr(read.source, name) for name in SAID_OF_SOURCE}
+            # The same people may have come from a text file then, and now from none.
+            changes["source"] = as_that_kind(spec.source.model_copy(update=how), spec.source_path)
+        return spec.model_copy(update=changes)
+
+
+#: Keys of a column that say how a file writes it.
+WRITTEN = ("format", "missing")
 
 
 def standing_groups(home: Home) -> list[StandingGroups]:

@@ -41,16 +41,20 @@ def test_who_has_no_target_is_no_difference_between_two_tables(place: Place) -> 
     assert isinstance(gate.measured, int) and gate.measured >= told
 
 
-@pytest.mark.parametrize(("written", "how"), [({"sep": ";"}, {"delimiter": ";"}), ({"decimal": ","}, {"decimal": ","})])
+@pytest.mark.parametrize(
+    ("written", "how", "days"),
+    [({"sep": ";"}, {"delimiter": ";"}, {}), ({"decimal": ","}, {"decimal": ","}, {"format": "%d.%m.%Y"})],
+)
 def test_another_file_of_the_same_people_is_of_the_same_people(
-    place: Place, written: dict[str, Any], how: dict[str, Any]
+    place: Place, written: dict[str, Any], how: dict[str, Any], days: dict[str, Any]
 ) -> None:
     """A second export of a register is written by another program, or by the same with other settings."""
-    exported = people().assign(income=people()["income"] / 4)
+    exported = people().assign(income=people()["income"] / 4, born=pd.Timestamp(2000, 1, 31))
     exported.to_csv(place.root / "people.csv", index=False)
-    exported.to_csv(place.root / "again.csv", index=False, **written)
-    fine = released(place.run("figures", FINE, "again.csv", how=how))
-    gate = answered(place.run("others", COARSE))
+    exported.to_csv(place.root / "again.csv", index=False, date_format=days.get("format"), **written)
+    born = {"role": "insensitive", "type": "date"}
+    fine = released(place.run("figures", FINE, "again.csv", how=how, more_columns={"born": born | days}))
+    gate = answered(place.run("others", COARSE, more_columns={"born": born}))
     assert f"beside figures/{fine.version}, of the same people" in gate.sentence
 
 
