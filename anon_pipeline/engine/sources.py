@@ -32,6 +32,7 @@ from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.stated import as_stated
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
+from anon_pipeline.engine.text_encoding import encoding_of
 from anon_pipeline.engine.text_files import DOUBLED, delimiter_of_header, text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_text, is_workbook
@@ -415,6 +416,14 @@ def refuse_reserved(label: str, names: Sequence[str]) -> None:
         raise InputError(f"{label}: has the column {reserved[0]}, a name that is used for counting; rename it")
 
 
+def _with_encoding(path: Path, written: Source | None) -> Source:
+    """How a text file of any origin is written, with the encoding that its bytes show where none is stated."""
+    source = written or Source(path=path.name)
+    if "encoding" in source.model_fields_set or is_workbook(path):
+        return source
+    return source.model_copy(update={"encoding": encoding_of(path)[0]})
+
+
 def import_table(
     connection: duckdb.DuckDBPyConnection,
     reader: Reader,
@@ -443,8 +452,10 @@ def import_table(
         if path.is_file() and is_survey_file(path):
             return _imported_survey_file(connection, path, destination)
         if not path.is_file() or kind_of(path) != "csv":
-            raise InputError(f"{path}: is no CSV or Parquet file")
-        with text_relation(connection, written or Source(path=path.name), path, path.name, scratch, whole=True) as rows:
+            raise InputError(
+                f"{path}: is no CSV or Parquet file, workbook, or file of SPSS, Stata or SAS; convert it to one of them"
+            )
+        with text_relation(connection, _with_encoding(path, written), path, path.name, scratch, whole=True) as rows:
             source = OpenSource(rows, path.name)
             names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
             _check_foreign_names(path.name, names)

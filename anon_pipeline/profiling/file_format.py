@@ -15,23 +15,18 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.text_encoding import BLOCK, encoding_of
 from anon_pipeline.engine.text_files import joined_header
 from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 
-#: Bytes that are read at a time; the first block and the last are examined.
-BLOCK = 1 << 20
-ASCII = bytes(range(0x80))
 #: The number of rows at the beginning from which the format is inferred.
 FIRST_ROWS = 300
 DELIMITERS = (",", ";", "\t", "|")
-#: Letters beyond ASCII that texts of Western Europe have. Those that cp1250 and others write with the same bytes as
-#: their own letters, such as those of Polish, are not among them.
-WESTERN = frozenset("ÄÖÜäöüßÉÈÊËéèêëÀÂàâÇçÎÏîïÔôÛÙùûÑñÁáÍíÓóÚúÃãÕõÅåÆæØø€“”„…°§«»\u00a0\u00b4\u2013\u2014\u2018\u2019")
 #: Words in one of the fields of a line of totals.
 TOTALS = {"total", "totals", "grand total", "sum", "sums", "summe", "gesamt", "insgesamt", "gesamtsumme", "somme"}
 TOTALS |= {"totale", "suma", "totaal", "razem", "soma", "ukupno"}
@@ -65,7 +60,7 @@ def file_format(table: Path, source: Source) -> FileFormat:
     dialect: dict[str, Any] = {}
     asked: dict[str, str] = {}
     if "encoding" not in stated and not is_workbook(table):
-        dialect["encoding"], question = _encoding(table)
+        dialect["encoding"], question = encoding_of(table)
         if question:
             asked["encoding"] = question
     encoding = dialect.get("encoding", source.encoding)
@@ -87,56 +82,6 @@ def file_format(table: Path, source: Source) -> FileFormat:
         )
         stated_source = stated_source.model_copy(update={"where": condition})
     return FileFormat(stated_source, asked)
-
-
-def _encoding(table: Path) -> tuple[str, str | None]:
-    """The encoding of a file, and a question where its letters leave a doubt."""
-    with unpacked(table, None, str(table)) as read:
-        block = read.read(BLOCK)
-        wide = _wide_encoding(block)
-        if wide is not None:
-            return wide, None
-        beyond = _beyond_utf_8(block, read)
-    if beyond is None:
-        return "utf-8", None
-    try:
-        letters = beyond.decode("cp1252")
-    except UnicodeDecodeError:
-        return "latin-1", "its text is neither UTF-8 nor cp1252; usual are cp1250, cp1251, cp437, cp850 and mac-roman"
-    if set(letters) <= WESTERN:
-        return "cp1252", None
-    odd = " ".join(sorted(set(letters) - WESTERN))
-    return "cp1252", f"read as cp1252 its text has the letters {odd}; write cp1252 if it has, else cp1250 or another"
-
-
-def _wide_encoding(block: bytes) -> str | None:
-    """The encoding of the first block if it has several bytes per letter: known by its mark, or by zeros in between."""
-    if block[:4] in (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE):
-        return "utf-32"
-    if block[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        return "utf-16"
-    for encoding, zeros in (("utf-16-le", block[1::2]), ("utf-16-be", block[::2])):
-        if zeros and zeros.count(0) > 0.3 * len(zeros):
-            return encoding
-    return None
-
-
-def _beyond_utf_8(block: bytes, read: BinaryIO) -> bytes | None:
-    """The bytes beyond ASCII from the first block that is not UTF-8 on, each once, sorted; None if all is UTF-8."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    beyond: set[int] = set()
-    is_utf_8 = True
-    while True:
-        if is_utf_8:
-            try:
-                decoder.decode(block, final=not block)
-            except UnicodeDecodeError:
-                is_utf_8 = False
-        if not is_utf_8:
-            beyond |= set(block.translate(None, ASCII))
-        if not block:
-            return None if is_utf_8 else bytes(sorted(beyond))
-        block = read.read(BLOCK)
 
 
 def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:

@@ -105,10 +105,13 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     _ask_about_a_persons_number(survey, proposals, codes, target)
     _leave_one_identifier(proposals)
     fine = {column.name for column in survey.columns if is_fine(column)}
+    # A record has a value for each combination of its fields, so a field that varies alone would pass as its code.
+    records = {column.name for column in survey.columns if is_record(column.storage)}
     compared = [
         name
         for name, proposal in proposals.items()
         if proposal.role is not Role.IDENTIFIER
+        and name not in records
         and 2 <= proposal.distinct <= max(TARGET_VALUES, _most_compared(survey.sample.num_rows))
     ]
     of_compared = {name: codes[name] for name in compared}

@@ -307,3 +307,14 @@ def test_only_a_csv_or_parquet_file_is_a_release_of_others(engine: DuckDBEngine,
     for path in (tmp_path / "p.jsonl", tmp_path):
         with pytest.raises(InputError, match="is no CSV or Parquet file"):
             engine.import_table(path, tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_the_encoding_of_a_release_of_others_is_found(engine: DuckDBEngine, tmp_path: Path, encoding: str) -> None:
+    """`--encoding` is said to be detected, but every file that is not UTF-8 was refused."""
+    path = tmp_path / "p.csv"
+    path.write_text("Größe;Ort\n180;Köln\n170;Ulm\n", encoding=encoding)
+    table = pq.read_table(engine.import_table(path, tmp_path, written=Source(path=path.name)))
+    assert table.to_pydict() == {"Größe": ["180", "170"], "Ort": ["Köln", "Ulm"]}
+    with pytest.raises(InputError, match="encoding"):  # what is stated is not doubted
+        engine.import_table(path, tmp_path, written=Source(path=path.name, encoding="utf-8"))

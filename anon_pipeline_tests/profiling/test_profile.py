@@ -445,3 +445,13 @@ def test_a_target_has_no_reason(
     if target is not None:
         assert of(found, target).role is Role.SENSITIVE
         assert ("round it by a masking step" in str(of(found, target).question)) == (target == "price")
+
+
+def test_the_only_field_of_a_record_that_varies_is_no_code_of_it(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A postcode within an address was excluded as a code of the address, which is excluded, too."""
+    rows = [{"age": 20 + i % 30, "address": {"postcode": f"0{1067 + i % 4}", "land": "DE"}} for i in range(200)]
+    (tmp_path / "people.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    found = profile_table(engine, tmp_path / "people.jsonl")
+    assert of(found, "address").role is Role.EXCLUDE
+    assert of(found, "postcode").role is Role.QUASI_IDENTIFIER
+    assert "address" not in of(found, "postcode").why
