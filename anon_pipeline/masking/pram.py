@@ -191,12 +191,12 @@ def ends_of(probabilities: FloatArray) -> list[int]:
 def epsilon_of(matrix: FloatArray) -> float:
     """max over i, k, j of ln(p_ij / p_kj): how much a released category can reveal about the true one.
 
-    It is that of the probabilities that are drawn: rows are made to add up, and below `LEAST` a probability is none.
+    It is that of the probabilities that are drawn (`ends_of`): below `LEAST` one is none, and rows are made to add up.
     """
     if len(matrix) < 2:
         return 0.0
-    drawn = matrix / matrix.sum(axis=1, keepdims=True)
-    drawn = np.where(drawn < LEAST, 0.0, drawn)
+    drawn = np.where(matrix < LEAST, 0.0, matrix)
+    drawn = drawn / drawn.sum(axis=1, keepdims=True)
     most, least = drawn.max(axis=0), drawn.min(axis=0)
     possible = most > 0
     if (least[possible] == 0).any():

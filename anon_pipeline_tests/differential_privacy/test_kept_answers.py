@@ -74,11 +74,6 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "var").prepare()
 
 
-@pytest.fixture
-def engine(tmp_path: Path) -> DuckDBEngine:
-    return DuckDBEngine(tmp_path / "scratch", threads=1)
-
-
 def ask_as_a_former_version(
     spec: ReleaseSpec, home: Home, engine: DuckDBEngine, monkeypatch: pytest.MonkeyPatch
 ) -> queries.Answer:

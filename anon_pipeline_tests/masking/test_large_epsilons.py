@@ -20,7 +20,7 @@ from anon_pipeline.masking import local_randomizers
 from anon_pipeline.masking.draws import ALL, Blocks, Draws, places
 from anon_pipeline.masking.local_randomizers import LocalRandomizer, RandomizedResponse, UnaryEncoding
 from anon_pipeline.masking.planar_laplace import PlanarLaplace, laplace_radius
-from anon_pipeline.masking.pram import Pram, ends_of, epsilon_of
+from anon_pipeline.masking.pram import LEAST, Pram, ends_of, epsilon_of
 
 EPSILONS = [1e-9, 0.1, 1, 10, 30, 35.7, 36, 37, 44, 50]
 
@@ -152,3 +152,11 @@ def test_laplace_noise_has_no_gaps_where_64_bits_left_some() -> None:
 def test_reports_are_texts_of_the_categories() -> None:
     step = RandomizedResponse(epsilon=50, categories=("a", "b"))
     assert step.reports(np.array([1]), Forced(0, 0)).equals(pa.array(["b"]))
+
+
+def test_pram_claims_no_epsilon_for_a_category_that_its_rounded_row_cannot_draw() -> None:
+    """A row may miss 1 by 1e-9: made to add up first, its least probability would count as one that is drawn."""
+    row = np.array([LEAST * (1 - 1e-10), 1 - 2e-10])
+    assert row[0] / row.sum() >= LEAST
+    assert ends_of(row) == [0]
+    assert epsilon_of(np.array([row, [0.5, 0.5]])) == math.inf
