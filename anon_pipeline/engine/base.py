@@ -236,9 +236,12 @@ class Engine(Protocol):
         """Write a stored table with a further column of whole numbers, computed from another column by batches."""
 
     def classes_of_people(
-        self, table: Path, cells: Cells, class_of_cell: IntArray, person: str
+        self, table: Path, cells: Cells, class_of_cell: IntArray, *columns: str, distinct: bool = False
     ) -> Iterator[pa.RecordBatch]:
-        """The value of the column `person` and the class of everybody whose cell has a class, in any order."""
+        """The values of some columns and the class of everybody whose cell has a class, in any order.
+
+        With `distinct`, people with the same values are one row; their class is in the last column.
+        """
 
     def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
         """Split a stored table in two: the people with these content hashes (ascending), and everybody else."""

@@ -320,11 +320,13 @@ class SqlEngine(CountingEngine):
             write_repeated(session.stream(query), session.schema(query), PEOPLE, destination)
 
     def classes_of_people(
-        self, table: Path, cells: Cells, class_of_cell: IntArray, person: str
+        self, table: Path, cells: Cells, class_of_cell: IntArray, *columns: str, distinct: bool = False
     ) -> Iterator[pa.RecordBatch]:
         with self._session() as session:
             people = self._people_with_class(session, session.parquet(table), cells, class_of_cell)
-            yield from session.stream(f"SELECT person.{quoted(person)}, class_of_cell.{quoted(CLASS)} FROM {people}")
+            names = "".join(f"person.{quoted(name)}, " for name in columns)
+            select = "SELECT DISTINCT" if distinct else "SELECT"
+            yield from session.stream(f"{select} {names}class_of_cell.{quoted(CLASS)} FROM {people}")
 
     def _people_with_class(self, session: Session, relation: str, cells: Cells, class_of_cell: IntArray) -> str:
         """Everybody whose cell has a class, as `person`, joined with this class, as `class_of_cell`."""

@@ -220,6 +220,11 @@ def _was_made_from(home: Home, dataset: str, version: str) -> str | None:
     return file.read_text(encoding="ascii") if stands and file.exists() else None
 
 
+def members(home: Home, dataset: str, version: str) -> Path:
+    """Where the people of a release are kept, if they are."""
+    return _folder(home, dataset) / version / MEMBERS
+
+
 def routing(home: Home, dataset: str, version: str) -> Routing:
     """The tree that a release was made with."""
     return Routing.load(_folder(home, dataset) / version / ROUTING)

@@ -183,8 +183,6 @@ class ReleaseSpec(Strict):
             self._can_be_followed()
         if self.aggregates:
             require_no_rows(self)
-        elif self.linked_tables_accepted is not None:
-            raise ValueError("linked_tables_accepted: no step is aggregate, so no group is hidden; take it out")
         if self.differential_privacy is not None:
             self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:

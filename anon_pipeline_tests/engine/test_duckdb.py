@@ -326,6 +326,10 @@ def test_each_is_found_in_their_class_but_who_is_left_out(engine: DuckDBEngine, 
     rows = engine.classes_of_people(place, cells, np.array([0, -1, 1]), "id")
     found = pa.Table.from_batches(list(rows))
     assert dict(zip(*(column.to_pylist() for column in found.columns), strict=True)) == {"a": 0, "c": 1, "d": 1}
+    rows = engine.classes_of_people(place, cells, np.array([0, -1, 1]), "x", "t", distinct=True)
+    assert sorted(map(tuple, pa.Table.from_batches(list(rows)).to_pandas().to_numpy().tolist())) == [
+        (1, "y", 0), (3, "y", 1), (3, "z", 1),
+    ]  # fmt: skip
 
 
 def test_a_table_of_one_row_is_looked_at_and_one_of_none_is_refused(engine: DuckDBEngine, tmp_path: Path) -> None:

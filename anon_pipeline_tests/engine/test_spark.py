@@ -29,6 +29,7 @@ from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Problem
 from anon_pipeline.privacy.judge import statistics_of
+from anon_pipeline.release import known_classes
 from anon_pipeline.sequential.release_history import hashed
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import HISTORY, Domain
@@ -426,5 +427,8 @@ def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifie
         )
         classes = dict(zip(*(column.to_pylist() for column in people.columns), strict=True))
         assert len(classes) == N
-        found.append((hashes.tolist(), cells.codes.tolist(), cells.counts.tolist(), classes))
+        distinct = engine.classes_of_people(followed, cells, np.arange(len(cells.counts)), "age", "t", distinct=True)
+        known_classes.write(distinct, ["age", "t"], folder / "known.parquet")
+        known = pq.read_table(folder / "known.parquet").to_pydict()
+        found.append((hashes.tolist(), cells.codes.tolist(), cells.counts.tolist(), classes, known))
     assert found[0] == found[1]

@@ -118,7 +118,7 @@ def test_a_record_names_what_was_read(made: tuple[Graph, Run]) -> None:
     _, run = made
     assert set(record(run, "followed_people")["made_from"]) == {"masked_data"}
     assert set(record(run, "trained_model")["made_from"]) == {"followed_people"}
-    assert set(record(run, "candidate_checks")["made_from"]) == {"followed_people", "anonymized_table"}
+    assert set(record(run, "candidate_checks")["made_from"]) == {"raw_data", "followed_people", "anonymized_table"}
     assert set(record(run, "audit_checks")["made_from"]) == {"attack_audit"}
 
 

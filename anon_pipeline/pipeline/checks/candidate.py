@@ -9,7 +9,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
-from anon_pipeline.pipeline import sequential_publication
+from anon_pipeline.pipeline import linked_rows, sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
@@ -38,19 +38,23 @@ def checks_of(spec: ReleaseSpec) -> dict[str, str]:
     across = (
         {} if spec.across_releases is None else {sequential_publication.CHECK: sequential_publication.CHECK_DESCRIPTION}
     )
-    return {**dict.fromkeys(names_of(spec.privacy), DEMAND), **across, **CANDIDATE_CHECKS}
+    beside = {linked_rows.CHECK: linked_rows.CHECK_DESCRIPTION}
+    return {**dict.fromkeys(names_of(spec.privacy), DEMAND), **across, **CANDIDATE_CHECKS, **beside}
 
 
-def ask_candidate(run: Run, people: Stage, anonymized_table: Stage) -> list[Question]:
-    """The questions to a stored candidate, alone and together with former releases."""
+def ask_candidate(run: Run, raw_data: Stage, people: Stage, anonymized_table: Stage) -> list[Question]:
+    """The questions to a stored candidate, alone and together with other releases."""
     stored = SourceFacts.from_json(people.facts)
     questions = candidate_questions(run, stored, people, anonymized_table)
+    questions.append(linked_rows.question(run, raw_data, anonymized_table))
     if run.spec.across_releases is not None:
         questions.append(sequential_publication.question(run, anonymized_table))
     return questions
 
 
-CHECKS = CheckDef("candidate_checks", "anonymized_table", (PEOPLE, "anonymized_table"), checks_of, ask_candidate)
+CHECKS = CheckDef(
+    "candidate_checks", "anonymized_table", ("raw_data", PEOPLE, "anonymized_table"), checks_of, ask_candidate
+)
 
 
 def candidate_questions(run: Run, stored: SourceFacts, people: Stage, candidate: Stage) -> list[Question]:

@@ -22,7 +22,7 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult
 from anon_pipeline.privacy.judge import statistics_of
 from anon_pipeline.privacy.sampling_weights import weighted_risk
-from anon_pipeline.release import manifest
+from anon_pipeline.release import known_classes, manifest
 from anon_pipeline.release.associations import associations
 from anon_pipeline.release.marginals import marginals
 from anon_pipeline.release.publish import CLASSES, DATA
@@ -60,6 +60,10 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:
         sequential_publication.write_members(run, people, cells, grouping, folder)
+    else:
+        names = spec.quasi_identifiers
+        tuples = engine.classes_of_people(people.folder / DATA, cells, grouping.class_of_cell, *names, distinct=True)
+        known_classes.write(tuples, names, folder / known_classes.FILE)
     if spec.recode.form == "range":
         recoded.to_pandas().to_parquet(folder / RANGES, index=False)
     facts["version"] = manifest.version_of(

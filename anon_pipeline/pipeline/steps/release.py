@@ -13,6 +13,7 @@ from anon_pipeline.pipeline.checks import candidate, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
+from anon_pipeline.pipeline.linked_rows import keep_classes, keeper
 from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.metadata import Lineage, MetadataItem
 from anon_pipeline.pipeline.pages import class_size_metadata, release_page, released_schema, utility_metadata
@@ -83,8 +84,16 @@ def release(
         noise=run.noise(anonymized_table.facts["version"]),
     )
     facts = facts_of_people(spec, evidence)
-    keep = _remember(run, people, anonymizer_tree, anonymized_table)
+    beside = keeper(run, raw_data, anonymized_table)
+    across_history = _remember(run, people, anonymizer_tree, anonymized_table)
+
+    def keep(version: str) -> None:
+        beside(version)
+        if across_history is not None:
+            across_history(version)
+
     published = publish(run.home, spec, engine, anonymized_table.folder, finite(facts), keep)
+    keep_classes(run, anonymized_table, published.version)
     return StepResult(
         {"version": published.version},
         anonymized_table.facts["released"],

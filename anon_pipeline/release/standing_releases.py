@@ -1,4 +1,4 @@
-"""The released tables of groups that were not withdrawn, and what is needed to count them again from their source."""
+"""The releases that were not withdrawn, of groups and of rows, and what is needed to judge others beside them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
 from anon_pipeline.release.opening import opening_of
-from anon_pipeline.release.publish import DATA
+from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.spec.policy import NO_POLICY, SAID_OF_SOURCE
 
 
 @dataclass(frozen=True)
-class StandingGroups:
-    """A table of groups that stands in the ledger.
+class StandingRelease:
+    """A release that stands in the ledger.
 
     Attributes
     ----------
     dataset, version : the release
-    table, sha256 : its file, and the hash of it that was published
+    is_groups : whether it is a table of groups instead of rows of people
+    table, sha256 : its groups, or the classes of its rows, and the hash of that file that was published
     policy : its spec as it was published
     rows : the people that were read for it
     content_hash : the content of its source as read under its spec; None where its opening is not in this home
@@ -34,6 +35,7 @@ class StandingGroups:
 
     dataset: str
     version: str
+    is_groups: bool
     table: Path
     sha256: str
     policy: dict[str, Any]
@@ -54,10 +56,10 @@ class StandingGroups:
         Raises
         ------
         InputError
-            If its file is not what was published, so that nobody can tell which groups its readers have.
+            If its file is not what was published, so that nobody can tell which groups or classes its readers have.
         """
         if not self.table.is_file() or sha256_of(self.table) != self.sha256:
-            raise InputError(f"its {DATA} is not what was published; run `anon-pipeline releases verify`")
+            raise InputError(f"its {self.table.name} is not what was published; run `anon-pipeline releases verify`")
 
     def spec_for(self, spec: ReleaseSpec, written_as_here: bool) -> ReleaseSpec:
         """Its spec, about the source of another one, without the columns that only that one names.
@@ -78,7 +80,7 @@ class StandingGroups:
             stated = {name: value for name, value in demand.items() if name != "model"}
             demands.setdefault(demand["model"], []).append(stated)
         columns = {
-            # Groups are shown by no hierarchy, whose file may lie elsewhere.
+            # Neither groups nor known classes depend on a hierarchy, whose file may lie elsewhere.
             name: {key: value for key, value in column.items() if key != "hierarchy"}
             for name, column in self.policy["columns"].items()
         }
@@ -113,8 +115,8 @@ class StandingGroups:
 WRITTEN = ("format", "missing")
 
 
-def standing_groups(home: Home) -> list[StandingGroups]:
-    """All of a home, oldest first.
+def standing_releases(home: Home) -> list[StandingRelease]:
+    """All of a home, oldest first, without synthetic tables and statistics, which have privacy of another kind.
 
     Raises
     ------
@@ -137,15 +139,16 @@ def standing_groups(home: Home) -> list[StandingGroups]:
                 ]
             )
         content = json.loads(manifest.read_text(encoding="utf-8"))
-        if content.get("groups") is None or content.get("kind") is not None:
+        if content.get("kind") is not None:
             continue
         try:
             content_hash = opening_of(home, entry.version, entry.dataset).opens.content_hash
         except InputError:
             content_hash = None
-        rows = int(content["rows"]["source"])
-        sha256 = content["files"][DATA]["sha256"]
+        is_groups, rows = content.get("groups") is not None, int(content["rows"]["source"])
+        table = folder / (DATA if is_groups else CLASSES)
+        sha256 = content["files"][table.name]["sha256"]
         found.append(
-            StandingGroups(entry.dataset, entry.version, folder / DATA, sha256, content["spec"], rows, content_hash)
+            StandingRelease(entry.dataset, entry.version, is_groups, table, sha256, content["spec"], rows, content_hash)
         )
     return found

@@ -1,0 +1,162 @@
+"""What a release of rows tells together with other releases of the same people: arrays in, numbers out.
+
+Readers are taken to know the quasi-identifiers of everybody, and so the class of everybody in each release. What they
+must not have is the kept values of fewer people than k. A joint cell is the people who share their classes in all
+releases. Rows of two releases can be linked by the columns that are kept, and then show the joint cell of a row. A
+table of groups has no rows to link; it can be added and subtracted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.privacy.linked_tables import NOT_IN
+
+#: No bound: for people who are in no release.
+NO_BOUND = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedClasses:
+    """The classes of a release beside others of the same people.
+
+    Attributes
+    ----------
+    classes : the class of each person, NOT_IN for people who are not in the release, shape (n,)
+    k : the fewest people of a class
+    """
+
+    classes: IntArray
+    k: int
+
+
+def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> int:
+    """People who share their classes in all releases with fewer than k people, where fewer releases leave them more.
+
+    Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
+    releases demand different k, the smallest of those that show a person counts.
+    """
+    if not others:
+        return 0
+    releases = (candidate, *others)
+    k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
+    together = _alike([of.classes for of in releases])
+    alone = _alike([candidate.classes])
+    former = _alike([of.classes for of in others])
+    is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
+    was_in = np.any([of.classes != NOT_IN for of in others], axis=0)
+    fewer = ((candidate.classes == NOT_IN) | (together < alone)) & (~was_in | (together < former))
+    return int((is_in & (together < k) & fewer).sum())
+
+
+def known_by_difference(first: LinkedClasses, second: LinkedClasses) -> int:
+    """People in unions of joint cells of fewer than k people that are sums and differences of classes.
+
+    A union is known if a class of one release less a class of the other, or any longer sum of that kind, is exactly
+    these people. With two releases every known union follows from potentials of 0 and 1 of the classes: a cell is in
+    it if its class of the one has 1 and that of the other has 0, and never the other way round. So the smallest known
+    union with a given cell is a minimum cut, which is found exactly (Ford and Fulkerson 1956).
+    """
+    is_in = (first.classes != NOT_IN) | (second.classes != NOT_IN)
+    pairs, people = np.unique(np.stack([first.classes, second.classes], axis=1)[is_in], axis=0, return_counts=True)
+    # Who is in no class of a release is behind the same vertex for both: nothing is known of them by that release.
+    left = np.where(pairs[:, 0] == NOT_IN, 0, 1 + pairs[:, 0])
+    right = np.where(pairs[:, 1] == NOT_IN, 0, 1 + pairs[:, 1] + int(pairs[:, 0].max(initial=0)) + 1)
+    k = np.minimum(np.where(left > 0, first.k, NO_BOUND), np.where(right > 0, second.k, NO_BOUND))
+    cuts = _Cuts(left, right, people)
+    known = np.zeros(len(people), dtype=bool)
+    for place in np.flatnonzero(people < k).tolist():
+        if known[place]:
+            continue
+        side = cuts.smaller_than(place, int(k[place]))
+        if side is not None:
+            # The same union is known for each of its cells, if it is too small for that one as well.
+            union = np.fromiter((u in side and v not in side for u, v in zip(left, right, strict=True)), dtype=bool)
+            known |= union & (k >= k[place])
+            known[place] = True
+    return int(people[known].sum())
+
+
+class _Cuts:
+    """The joint cells as arcs between their classes, and cuts between them.
+
+    A cell of w people is an arc of capacity w from its class of the one release to that of the other, and one without
+    a limit back, since a cell cannot have a part of -1.
+    """
+
+    def __init__(self, left: IntArray, right: IntArray, people: IntArray) -> None:
+        self.left, self.right, self.people = left.tolist(), right.tolist(), people.tolist()
+        self.out: defaultdict[int, list[int]] = defaultdict(list)
+        self.back: defaultdict[int, dict[int, int]] = defaultdict(dict)  # of a right vertex, the cell by its left one
+        for cell, (u, v) in enumerate(zip(self.left, self.right, strict=True)):
+            self.out[u].append(cell)
+            self.back[v][u] = cell
+
+    def smaller_than(self, cell: int, bound: int) -> set[int] | None:
+        """The classes of potential 1 of a known union with this cell and fewer people than the bound; None if none."""
+        flow: dict[int, int] = {}
+        needed = bound
+        while needed > 0:
+            path = self._path(self.left[cell], self.right[cell], flow)
+            if isinstance(path, set):
+                return path
+            room = [self.people[arc] - flow.get(arc, 0) for arc, forth in path if forth]
+            more = min([needed, *room])
+            for arc, forth in path:
+                flow[arc] = flow.get(arc, 0) + (more if forth else -more)
+            needed -= more
+        return None
+
+    def _path(self, start: int, end: int, flow: dict[int, int]) -> list[tuple[int, bool]] | set[int]:
+        """A shortest path with room, as arcs forth or back; the vertices that can be reached if there is none."""
+        if short := self._short_path(start, end, flow):
+            return short
+        came: dict[int, tuple[int, bool]] = {}
+        reached, todo = {start}, deque([start])
+        while todo:
+            vertex = todo.popleft()
+            forth = ((self.right[arc], arc, True) for arc in self.out[vertex] if self.people[arc] > flow.get(arc, 0))
+            back = ((before, arc, False) for before, arc in self.back[vertex].items())
+            for beyond, arc, is_forth in (*forth, *back):
+                if beyond in reached:
+                    continue
+                came[beyond] = (arc, is_forth)
+                if beyond == end:
+                    return self._back_from(end, start, came)
+                reached.add(beyond)
+                todo.append(beyond)
+        return reached
+
+    def _short_path(self, start: int, end: int, flow: dict[int, int]) -> list[tuple[int, bool]]:
+        """A path of one or three arcs; nearly all are, and a search would look at every class of a large group."""
+        into = self.back[end]
+        with_room = [arc for arc in self.out[start] if self.people[arc] > flow.get(arc, 0)]
+        if into.get(start) in with_room:
+            return [(into[start], True)]
+        for arc in with_room:
+            beside = self.back[self.right[arc]]
+            fewer, more = (into, beside) if len(into) < len(beside) else (beside, into)
+            for vertex in fewer:
+                if vertex in more and self.people[into[vertex]] > flow.get(into[vertex], 0):
+                    return [(arc, True), (beside[vertex], False), (into[vertex], True)]
+        return []
+
+    def _back_from(self, end: int, start: int, came: dict[int, tuple[int, bool]]) -> list[tuple[int, bool]]:
+        path, vertex = [], end
+        while vertex != start:
+            arc, forth = came[vertex]
+            path.append((arc, forth))
+            vertex = self.left[arc] if forth else self.right[arc]
+        return path
+
+
+def _alike(families: Sequence[IntArray]) -> IntArray:
+    """How many people share each person's classes, shape (n,)."""
+    _, place, people = np.unique(np.stack(families, axis=1), axis=0, return_inverse=True, return_counts=True)
+    alike: IntArray = people.astype(np.int64)[place]
+    return alike

@@ -1,0 +1,74 @@
+"""The class of each tuple of quasi-identifiers in a release of rows, kept in private to judge other releases beside it.
+
+Neither `data.parquet` nor `classes.parquet` tells it: classes show rounded ends, and may overlap. Tuples are kept as
+hashes of 64 bits, which say no more than the stored copy of the source does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.engine.content import row_hashes
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, write_file
+
+#: The file beside a candidate, and the folder of a dataset's releases in the private zone.
+FILE, FOLDER = "known_classes.parquet", "known_classes"
+TUPLE, CLASS = "tuple", "class"
+#: Why a release cannot be judged, and what helps where its source is still there.
+NOT_KNOWN = "who is in which of its classes is not known in this home; run its spec again, from the same source"
+
+
+def write(batches: Iterable[pa.RecordBatch], names: Sequence[str], destination: Path) -> None:
+    """Write the classes of a candidate; `batches` hold the named columns and the class, a row per tuple or person."""
+    tuples, classes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    for batch in batches:
+        tuples.append(_hashed([batch.column(place) for place in range(len(names))], names))
+        classes.append(batch.column(len(names)).to_numpy(zero_copy_only=False).astype(np.int64))
+    known = np.unique(np.stack([np.concatenate(tuples), np.concatenate(classes)], axis=1), axis=0)
+    pq.write_table(pa.table({TUPLE: known[:, 0], CLASS: known[:, 1]}), destination)
+
+
+def keep(home: Home, dataset: str, version: str, file: Path) -> None:
+    """Store the classes of a release; called before it is published."""
+    write_file(home.private_folder(dataset, FOLDER) / f"{version}.parquet", file.read_bytes())
+
+
+def kept(home: Home, dataset: str, version: str) -> Path:
+    """Where the classes of a release are, if they are."""
+    return home.private / dataset / FOLDER / f"{version}.parquet"
+
+
+def classes_of(columns: Sequence[pa.Array], names: Sequence[str], file: Path, left_out: int) -> IntArray:
+    """The class of each row, `left_out` for tuples without a class, shape (n,).
+
+    Raises
+    ------
+    InputError
+        If the file is not there or is none, or a tuple has two classes.
+    """
+    try:
+        known = pq.read_table(file)
+        tuples, classes = known.column(TUPLE).to_numpy(), known.column(CLASS).to_numpy()
+    except (OSError, KeyError, pa.ArrowInvalid):
+        raise InputError(NOT_KNOWN) from None
+    if len(np.unique(tuples)) < len(tuples):
+        raise InputError("its classes do not follow from the quasi-identifiers")
+    people = _hashed(columns, names)
+    if not len(tuples):
+        return np.full(len(people), left_out, dtype=np.int64)
+    at = np.minimum(np.searchsorted(tuples, people), len(tuples) - 1)
+    found: IntArray = np.where(tuples[at] == people, classes[at], left_out)
+    return found
+
+
+def _hashed(columns: Sequence[pa.Array], names: Sequence[str]) -> IntArray:
+    """64 bits of each row, shape (n,)."""
+    hashed: IntArray = row_hashes(columns, names)[0].view(np.int64)
+    return hashed

@@ -1,0 +1,84 @@
+"""Releases of the same people together: who is left with few candidates, and what follows by subtraction."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from anon_pipeline.arrays import IntArray
+from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, with_few_candidates
+from anon_pipeline.privacy.linked_tables import NOT_IN
+
+
+def classes(*sizes: int, k: int = 10) -> LinkedClasses:
+    return LinkedClasses(np.repeat(np.arange(len(sizes)), sizes), k)
+
+
+def test_the_last_of_a_class_is_known_by_subtracting_the_others() -> None:
+    """Eleven people of 30 to 34 less ten of 30 to 33 are one person of 34."""
+    rows, groups = classes(11, 20), classes(10, 21)
+    assert known_by_difference(rows, groups) == 1
+    assert with_few_candidates(rows, [groups]) == 1
+
+
+def test_the_same_classes_and_larger_ones_tell_nothing() -> None:
+    rows = classes(11, 20, 10)
+    for other in (rows, classes(31, 10), classes(41), classes(11, 10, 10, 10)):
+        assert known_by_difference(rows, other) == known_by_difference(other, rows) == 0
+        assert with_few_candidates(rows, [other]) == with_few_candidates(other, [rows]) == 0
+
+
+def test_who_is_left_out_of_one_release_is_what_the_other_has_more() -> None:
+    rows = LinkedClasses(np.r_[np.zeros(10), np.full(4, NOT_IN), np.ones(10)].astype(np.int64), 10)
+    everybody = classes(24)
+    assert known_by_difference(rows, everybody) == 4
+    assert with_few_candidates(rows, [everybody]) == with_few_candidates(everybody, [rows]) == 4
+
+
+def test_people_whom_the_weaker_release_shows_have_its_k() -> None:
+    few, many = classes(5, 6, 9, k=5), classes(11, 9, k=9)
+    assert with_few_candidates(few, [many]) == 0
+    assert with_few_candidates(classes(4, 7, 9, k=4), [classes(11, 9, k=9)]) == 0
+
+
+def test_what_others_tell_without_the_candidate_is_not_held_against_it() -> None:
+    others = [classes(11, 20), classes(10, 21)]
+    assert with_few_candidates(classes(31), others) == 0
+    assert with_few_candidates(classes(13, 18), others) == 2
+
+
+def test_overlapping_classes_cannot_be_subtracted_but_rows_can_be_linked() -> None:
+    crossed = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 5, axis=0)
+    one, other = (LinkedClasses(column, 10) for column in crossed.T)
+    assert known_by_difference(one, other) == 0
+    assert with_few_candidates(one, [other]) == 20
+
+
+def by_rank(one: IntArray, other: IntArray, k: int) -> int:
+    """The same by the definition: every union of cells is compared with the span of the classes."""
+    cells, people = np.unique(np.stack([one, other], axis=1), axis=0, return_counts=True)
+    columns = [cells[:, place] == value for place in (0, 1) for value in np.unique(cells[:, place]) if value != NOT_IN]
+    span = np.array(columns, dtype=float)
+    rank, known = np.linalg.matrix_rank(span), set[int]()
+    for size in range(1, len(cells) + 1):
+        for union in combinations(range(len(cells)), size):
+            few = people[list(union)].sum() < k
+            if few and np.linalg.matrix_rank(np.vstack([span, np.isin(range(len(cells)), union)])) == rank:
+                known |= set(union)
+    return int(people[sorted(known)].sum())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_union_in_the_span_of_the_classes_is_found_and_no_other(seed: int) -> None:
+    draws = np.random.default_rng(seed)
+    found = 0
+    for _ in range(8):
+        one, other = draws.integers(0, 4, 14), draws.integers(0, 3, 14)
+        if seed % 2:
+            one, other = one - 1, other - 1  # some are in no class
+        seen = (one != NOT_IN) | (other != NOT_IN)
+        one, other = one[seen], other[seen]
+        expected = by_rank(one, other, 4)
+        assert known_by_difference(LinkedClasses(one, 4), LinkedClasses(other, 4)) == expected
+        found += expected
+    assert found or seed != 1
