@@ -23,7 +23,7 @@ from anon_pipeline.anonymize.column_types import in_type_of
 from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
-from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames
+from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames, warn_of_rows_left_out
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.ladder import Recount
 from anon_pipeline.anonymize.level_columns import LevelColumns
@@ -114,7 +114,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         Privacy models beyond k-anonymity that every class must meet, such as LDiversity(column="income", l=2).
     key : Key, default None
         The secret under which chance is drawn where there are demands (see enforce.py); the same key gives the same
-        classes. With None every fit makes a key that is kept nowhere.
+        classes. With None every fit makes a key that is kept nowhere. `save` leaves it out; pickle and joblib keep it.
     answers : collection of str, default ()
         The sensitive columns in which a missing value is an answer of its own; elsewhere it stands for what is worst
         for the people (see `anon_pipeline.privacy.missing`).
@@ -424,6 +424,8 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         """What the class of each row shows; `group` is the class of each row, -1 for one that is left out."""
         kept = group >= 0
         if not kept.all():
+            if output_of(self) != "default":
+                warn_of_rows_left_out(int((~kept).sum()), len(X))
             X, group = X[kept], group[kept]
         columns = {}
         for summary in self.summaries_:
@@ -483,8 +485,8 @@ def _of_numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 def _of_objects(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     """Numbers that are stored as objects, shape (n, 1), or a column for each label, 1 where a row has it."""
-    if pd.api.types.infer_dtype(column, skipna=False) in ("integer", "floating", "mixed-integer-float", "decimal"):
-        return _of_numbers(column[:, None])
+    if pd.api.types.infer_dtype(column, skipna=True) in ("integer", "floating", "mixed-integer-float", "decimal"):
+        return _of_numbers(np.where(pd.isna(column), np.nan, column)[:, None])
     labels, label = np.unique(column.astype(str), return_inverse=True)
     if len(labels) > MOST_LABELS:
         raise InputError(f"the guidance has {len(labels)} different labels, more than {MOST_LABELS}; give numbers")

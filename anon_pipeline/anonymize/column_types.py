@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.anonymize.encoding import is_boolean
+from anon_pipeline.anonymize.encoding import is_boolean, known_texts
 from anon_pipeline.anonymize.recode import SUPPRESSED, CategorySummary, Summary
 from anon_pipeline.arrays import IntArray
 
@@ -38,7 +38,8 @@ def _restored_category(column: pd.Series, summary: CategorySummary, group: IntAr
     known: Any = [True, False] if pd.api.types.is_bool_dtype(column.dtype) else pd.unique(column.dropna())
     if isinstance(column.dtype, pd.CategoricalDtype):
         known = column.cat.categories
-    originals: dict[str, Any] = {str(value): value for value in known}
+    _, spelled = known_texts(pd.Series(known), set(summary.domain.values.tolist()))
+    originals: dict[str, Any] = dict(zip(spelled, known, strict=True))
     if is_boolean(column):  # an engine, whose tree may have been loaded, writes them without capitals
         originals |= {"true": True, "false": False}
     text = all(isinstance(value, str) for value in originals.values())

@@ -138,9 +138,18 @@ def _in_arrow(column: pd.Series, kind: Any) -> Any:
 def _arrow(table: Any) -> Any:
     """The table as one of Arrow; None where it is no table that is in memory."""
     import narwhals as nw
+    import pyarrow as pa
 
     frame = nw.from_native(table, eager_only=True, pass_through=True)
-    return frame.to_arrow() if isinstance(frame, nw.DataFrame) else None
+    if not isinstance(frame, nw.DataFrame):
+        return None
+    try:
+        return frame.to_arrow()
+    except pa.ArrowInvalid:  # whole numbers of 128 bits, which polars has
+        types = ", ".join(f"{name} ({kind})" for name, kind in frame.schema.items())
+        raise InputError(
+            f"a column has a type that Arrow does not know: {types}; cast it, such as to Int64 or to a text"
+        ) from None
 
 
 def _to_series(column: Any) -> pd.Series:

@@ -101,15 +101,18 @@ def is_boolean(column: pd.Series) -> bool:
 def known_texts(column: pd.Series, known: Collection[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
     """As `distinct_texts`, in the spelling of `known`, the texts of the same column as an engine or a frame read it.
 
-    An engine writes true and false without capitals, and whole numbers without decimals, which a frame has where some
-    are missing.
+    An engine writes true and false without capitals. Whole numbers have decimals in a frame where some are missing, and
+    so have the categories that are made of them there.
     """
     place, texts = distinct_texts(column)
+    numbers = column.cat.categories if isinstance(column.dtype, pd.CategoricalDtype) else column
     spelled = texts
     if is_boolean(column):
         spelled = np.array([text.lower() for text in texts], dtype=object)
-    elif pd.api.types.is_float_dtype(column.dtype):
+    elif pd.api.types.is_float_dtype(numbers.dtype):
         spelled = np.array([text.removesuffix(".0") for text in texts], dtype=object)
+    elif pd.api.types.is_integer_dtype(numbers.dtype):
+        spelled = np.array([f"{text}.0" for text in texts], dtype=object)
     pairs = zip(texts, spelled, strict=True)
     return place, np.array([text if text in known or other not in known else other for text, other in pairs], object)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -73,3 +74,19 @@ def check_present(frame: pd.DataFrame, names: Sequence[str]) -> None:
     absent = [name for name in names if name not in frame.columns]
     if absent:
         raise InputError(f"the table lacks the columns {', '.join(absent)}")
+
+
+def warn_of_rows_left_out(left_out: int, rows: int) -> None:
+    """Say that a table is shorter than the one that was given, where scikit-learn may put columns beside it.
+
+    Its ColumnTransformer and FeatureUnion join frames of unlike lengths without an error: those of pandas by the index,
+    so that people who are left out stand there with their other columns, and those of polars by position, so that
+    everybody stands beside the columns of somebody else.
+    """
+    warnings.warn(
+        f"{left_out} of {rows} rows are left out. Do not put other columns beside the rest, as ColumnTransformer and "
+        "FeatureUnion do: these would show who is left out, or be those of other people. Take the columns of the rows "
+        "where apply(...) >= 0",
+        UserWarning,
+        stacklevel=4,
+    )
