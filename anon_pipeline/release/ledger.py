@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -42,6 +42,26 @@ class Entry:
     previous: str  # SHA-256 of the line before
     why: str | None = None  # the reason of a withdrawal; lines of releases have no such field
 
+    @classmethod
+    def parsed(cls, line: str) -> Entry:
+        """A line as an entry; its names lead into no other folder.
+
+        Raises
+        ------
+        ValueError
+            For a line that is none.
+        """
+        try:
+            entry = cls(**json.loads(line))
+        except (TypeError, RecursionError):
+            raise ValueError("no entry") from None
+        texts = (entry.time, entry.action, entry.dataset, entry.version, entry.manifest, entry.previous)
+        if type(entry.sequence) is not int or not all(isinstance(text, str) for text in texts):
+            raise ValueError("fields of other types")
+        if not all(re.fullmatch(r"\w+", name) for name in entry.release):
+            raise ValueError("no names of a dataset and a version")
+        return entry
+
     @property
     def release(self) -> tuple[str, str]:
         return self.dataset, self.version
@@ -58,8 +78,8 @@ def read(home: Home) -> list[Entry]:
     entries = []
     for number, line in enumerate(_lines(home), start=1):
         try:
-            entries.append(Entry(**json.loads(line)))
-        except (ValueError, TypeError):
+            entries.append(Entry.parsed(line))
+        except ValueError:
             raise InputError(
                 f"{home.ledger}: line {number} is no ledger entry; run `anon-pipeline releases verify`"
             ) from None
@@ -280,8 +300,8 @@ def verify(home: Home, public_key: Ed25519PublicKey | None = None) -> list[str]:
     withdrawn: set[tuple[str, str]] = set()
     for number, line in enumerate(_lines(home), start=1):
         try:
-            entry = Entry(**json.loads(line))
-        except (ValueError, TypeError):
+            entry = Entry.parsed(line)
+        except ValueError:
             problems.append(f"ledger line {number} is not readable")
             previous = hash_of(line)
             continue
@@ -388,12 +408,15 @@ def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[st
     present = {path.name for path in folder.iterdir()} - {MANIFEST}
     if withdrawn:
         return [f"{name} is there, although the release was withdrawn" for name in sorted(present)]
-    files: dict[str, Any] = json.loads(file.read_text())["files"]
+    try:
+        files = {name: facts["sha256"] for name, facts in json.loads(file.read_text())["files"].items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return [f"{MANIFEST} does not name the release's files"]
     problems = [f"{name} is a link to another place" for name in sorted(_links(folder))]
-    for name, facts in files.items():
+    for name, known in files.items():
         if not (folder / name).is_file():
             problems.append(f"{name} is gone")
-        elif sha256_of(folder / name) != facts["sha256"]:
+        elif sha256_of(folder / name) != known:
             problems.append(f"{name} was altered")
     return [*problems, *(f"{name} was added" for name in sorted(present - set(files)))]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -86,9 +87,11 @@ class Opening:
             opening = cls(Opened(**content["opens"]), content["secret"])
             if len(bytes.fromhex(opening.secret)) != 32:
                 raise ValueError
+            if not all(re.fullmatch(r"\w+", name) for name in (opening.opens.dataset, opening.opens.version)):
+                raise ValueError  # its manifest would be looked for elsewhere than among the releases
         except OSError as error:
             raise InputError(f"{file}: cannot be read ({error.strerror})") from None
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(f"{file}: is no opening, as `anon-pipeline releases open` writes it") from None
         return opening
 
@@ -154,7 +157,7 @@ def read_manifest(file: Path) -> dict[str, Any]:
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         content = None
     if not isinstance(content, dict) or not isinstance(content.get("source"), dict):
         raise InputError(f"{file}: is no manifest that can be read; name the release's with --manifest")
