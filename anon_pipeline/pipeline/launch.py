@@ -11,7 +11,7 @@ import dagster as dg
 
 from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.errors import InputError, Unavailable
-from anon_pipeline.home import DAMAGED, Home, is_damaged
+from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
@@ -21,6 +21,7 @@ from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, NOT_DELIVERED, R
 from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, log
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
+from anon_pipeline.release import ledger
 from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
@@ -29,6 +30,9 @@ STARTED_BY, COMMAND_LINE = "anon_pipeline/started_by", "command line"
 #: Dagster's tag for the code location of a run; without it, the job's page in the UI does not list the run.
 JOB_PAGE = {".dagster/repository": "__repository__@anon_pipeline.definitions"}
 
+
+#: What is told of a run that could not write its records any more.
+DISK_FULL = "the disk is full; free or allow disk space"
 
 #: The asset of a job that publishes.
 PUBLISHES = {"release": RELEASE, "statistics": "dp_statistics"}
@@ -40,8 +44,8 @@ class Outcome:
 
     Attributes
     ----------
-    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 4 released but not at every destination, 1 an
-        error of our own
+    exit_code : 0 released, 2 bad spec or data, 3 refused by a check, 4 released but not at every destination,
+        or something else after the release failed, 1 an error of our own
     run_id : id of the Dagster run
     failures : one sentence per failed check or step
     reports : the pages in the private zone that say what to change, if it was refused
@@ -84,10 +88,42 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
     """
     if what == "release":
         require_ready(spec.publish, spec.folder)
+    with home.lock(f"run-{spec.dataset}"):
+        before = _newest(home, spec)
+        try:
+            outcome = _launched(spec, home, runtime, what)
+        except Exception as error:
+            # Without a new release the caller tells what went wrong; else its words say that nothing is published.
+            if (newest := _newest(home, spec)) in (None, before):
+                raise
+            reason = DISK_FULL if out_of_space(error) else str(error) if isinstance(error, InputError) else None
+            return _published_all_the_same(newest, home, Outcome(INTERNAL, "", [reason or type(error).__name__]))
+        newest = _newest(home, spec)
+    if outcome.released or outcome.exit_code == REFUSED or newest in (None, before):
+        return outcome
+    return _published_all_the_same(newest, home, outcome)
+
+
+def _newest(home: Home, spec: ReleaseSpec) -> ledger.Entry | None:
+    """The line of the ledger that made a release the current one, as far as it can be read."""
+    try:
+        return ledger.current(home, spec.dataset)
+    except InputError:
+        return None
+
+
+def _published_all_the_same(newest: ledger.Entry, home: Home, failed: Outcome) -> Outcome:
+    """The outcome of a run that failed after it had published: its release stands, whatever its records say."""
+    folder = home.releases / newest.dataset / newest.version
+    sentence = f"what follows the release failed ({'; '.join(failed.failures)}); run the dataset again to complete it"
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    return Outcome(NOT_DELIVERED, failed.run_id, [sentence], True, folder, manifest)
+
+
+def _launched(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str) -> Outcome:
     job = build_definitions([spec], runtime).resolve_job_def(f"{spec.dataset}_{what}")
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
     with (
-        home.lock(f"run-{spec.dataset}"),
         _unavailable_if_lost(spec),
         quick_records(),
         open_instance(home) as instance,

@@ -145,8 +145,8 @@ def _client(uri: str, home: Home) -> Any:
     """The client of a store, made once per process, since making one checks the schema and all migrations."""
     from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient, MlflowException
 
-    for noisy in ("alembic", "mlflow.store.db.utils"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # it raises, and writes the traceback too
     logging.getLogger("mlflow.sklearn").setLevel(logging.ERROR)  # it warns that pickles run code, as the docs do
     with home.lock("mlflow"):  # two processes must not create the schema at once
         if uri.startswith(ADDRESS):

@@ -1,0 +1,95 @@
+"""A run that fails after it has published says that its release stands: readers have it, whatever the records say."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home, sha256_of
+from anon_pipeline.pipeline import launch
+from anon_pipeline.pipeline.launch import Outcome
+from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home").prepare()
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ReleaseSpec:
+    return ReleaseSpec.load(write_dataset(tmp_path / "people", spec=policy("people")))
+
+
+def publish(home: Home, version: str) -> None:
+    folder = home.releases / "people" / version
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").write_text(f'{{"version": "{version}"}}')
+    with home.lock("ledger"):
+        ledger.append(home, "publish", "people", version, sha256_of(folder / "manifest.json"))
+
+
+def ended(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, end: Exception | Outcome, new: bool
+) -> Outcome:
+    """The outcome of a run that ends so, after it has published or not."""
+
+    def run(*_: object) -> Outcome:
+        if new:
+            publish(home, "bbbb")
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    monkeypatch.setattr(launch, "_launched", run)
+    publish(home, "aaaa")
+    return launch.launch(spec, home, Runtime(home=str(home.root)))
+
+
+FULL = OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("end", [FULL, Outcome(2, "id", ["release: the disk is full; free or allow disk space"])])
+def test_a_disk_that_is_full_after_the_release_takes_nothing_back(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, end: Exception | Outcome
+) -> None:
+    outcome = ended(home, spec, monkeypatch, end, new=True)
+    assert (outcome.exit_code, outcome.released, outcome.new) == (4, True, True)
+    assert outcome.folder == home.releases / "people" / "bbbb" and outcome.manifest == {"version": "bbbb"}
+    assert "what follows the release failed" in outcome.failures[0] and "the disk is full" in outcome.failures[0]
+
+
+def test_an_error_that_quotes_a_person_is_told_by_its_kind_alone(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = ended(home, spec, monkeypatch, ValueError("Anna, 93"), new=True)
+    assert "ValueError" in outcome.failures[0] and "Anna" not in outcome.failures[0]
+
+
+@pytest.mark.parametrize("end", [FULL, InputError("people: the source is gone"), ValueError("of our own")])
+def test_what_ends_before_the_release_ends_as_ever(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, end: Exception
+) -> None:
+    with pytest.raises(type(end)):
+        ended(home, spec, monkeypatch, end, new=False)
+
+
+@pytest.mark.parametrize("code", [0, 2, 3, 4])
+def test_an_outcome_without_a_new_release_stays(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    outcome = Outcome(code, "id", [])
+    assert ended(home, spec, monkeypatch, outcome, new=False) is outcome
+
+
+def test_a_refusal_is_not_undone_by_a_release_of_somebody_else(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcome = Outcome(3, "id", ["every class has at least 10 people"])
+    assert ended(home, spec, monkeypatch, outcome, new=True) is outcome
