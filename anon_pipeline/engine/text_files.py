@@ -6,6 +6,7 @@ import codecs
 import csv
 import io
 import itertools
+import unicodedata
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
@@ -124,6 +125,10 @@ def joined_header(lines: Sequence[Sequence[str | None]]) -> list[str]:
     return [" ".join(words) for words in parts]
 
 
+#: What DuckDB takes away around names: the blanks of Unicode (Zs), and no tabs.
+BLANKS = "".join(letter for letter in map(chr, range(0x3001)) if unicodedata.category(letter) == "Zs")
+
+
 class NamesDifferByCapitals(InputError):
     """Names of columns differ by capitals only, which SQL ignores; `rename` has names that differ otherwise."""
 
@@ -206,7 +211,9 @@ def _names(connection: duckdb.DuckDBPyConnection, text: str, source: Source, lab
     described = [
         row[0] for row in connection.execute(f"DESCRIBE FROM {text}, skip={source.skip}, header=true)").fetchall()
     ]
-    named = [of_file or invented for of_file, invented in zip(head[0], described, strict=True)]
+    # DuckDB takes blanks around a name away, as in `age, city`, unless the spec gives another name for it.
+    of_file = [name if name in source.rename else (name or "").strip(BLANKS) for name in head[0]]
+    named = [name or invented for name, invented in zip(of_file, described, strict=True)]
     return distinct_names(named, source.rename, label, "its first line")
 
 
