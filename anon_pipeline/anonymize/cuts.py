@@ -11,6 +11,7 @@ All sums are of whole numbers, so that no order of addition and no processor dec
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +45,32 @@ def rounded(outputs: FloatArray) -> npt.NDArray[np.float32]:
     return points
 
 
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """The best cuts of some classes, before it is looked at whether both halves hold: no sensitive value decides them.
+
+    Attributes
+    ----------
+    of : the class of each cut, shape (q,)
+    drawn : the number drawn for each cut, shape (q,)
+    cells : the cells of all classes in the order of each line, one line after another
+    low, high : where among these the cells of the one half of each cut stand, and then of the others, shape (2 q,)
+    """
+
+    of: IntArray
+    drawn: FloatArray
+    cells: IntArray
+    low: IntArray
+    high: IntArray
+
+    def __len__(self) -> int:
+        return len(self.of)
+
+    def half(self, place: int) -> IntArray:
+        """The cells of the half that a cut takes off."""
+        return self.cells[self.low[len(self) + place] : self.high[len(self) + place]]
+
+
 class Cutter:
     """Finds cuts of classes after which both halves hold.
 
@@ -71,7 +98,7 @@ class Cutter:
         self._points = points
         self._chance = chance
         self._holds = holds
-        self._least = least
+        self.least = least
         self._signs = _signs(codes, chance)
 
     def halves(self, people: ClassStatistics, cells: IntArray, starts: IntArray) -> Iterator[IntArray]:
@@ -91,23 +118,34 @@ class Cutter:
             last = max(last, first + 1)
             begin = starts[first]
             part = _Part(cells[begin : ends[last - 1]], starts[first:last] - begin, people.sizes)
-            done = -1
-            for number, _, half in self._of_part(people, part):
-                if number != done:  # of a class's cuts the first
-                    yield half
-                done = number
             first = last
+            tried = self._of_part(part)
+            if tried is None:
+                continue
+            done = -1
+            for place in self.fit(people, tried).tolist():
+                if tried.of[place] != done:  # of a class's cuts the first
+                    yield tried.half(place)
+                done = int(tried.of[place])
 
-    def ways(self, people: ClassStatistics, cells: IntArray) -> int:
-        """From how many cuts of a class one is drawn, each as likely as the others."""
-        part = _Part(cells, np.zeros(1, dtype=np.int64), people.sizes)
-        return len({drawn for _, drawn, _ in self._of_part(people, part)})  # one cut can be found along two lines
+    def tried(self, cells: IntArray, people: IntArray) -> Tried | None:
+        """The cuts of a class that are judged, by its cells and the people of all cells; None where there are none."""
+        if people[cells].sum() < 2 * self.least:
+            return None
+        return self._of_part(_Part(cells, np.zeros(1, dtype=np.int64), people))
 
-    def _of_part(self, people: ClassStatistics, part: _Part) -> Iterator[tuple[int, float, IntArray]]:
-        """Class by class, and in the order of the number drawn for each, the cuts after which both halves hold.
+    def fit(self, people: ClassStatistics, tried: Tried) -> IntArray:
+        """The cuts after which both halves hold, class by class, and in the order of the number drawn for each."""
+        good = self._holds(people.pool(_pooled(tried.cells, tried.low, tried.high, len(people.sizes))))
+        fit = np.flatnonzero(good[: len(tried)] & good[len(tried) :])
+        return fit[np.lexsort((tried.drawn[fit], tried.of[fit]))]
 
-        Of each cut the class, the number drawn, and the cells of one half.
-        """
+    def ways(self, people: ClassStatistics, tried: Tried | None) -> int:
+        """From how many of the cuts of one class one is drawn, each as likely as the others."""
+        return 0 if tried is None else len(set(tried.drawn[self.fit(people, tried)].tolist()))  # two lines can give one
+
+    def _of_part(self, part: _Part) -> Tried | None:
+        """The cuts of some classes that are judged; None where there are none."""
         places, spread = self._along_axes(part) if self._features else self._along_directions(part)
         lines = len(places)
         # Every class along every line is a segment; within it the cells go in the order of their places.
@@ -119,9 +157,9 @@ class Cutter:
         left = _so_far(part.people[cell], bounds, segment)
         everybody = part.size[part.of][cell]
         between = np.append((places[1:] != places[:-1]) & (segment[1:] == segment[:-1]), False)
-        cut = np.flatnonzero(between & (left >= self._least) & (everybody - left >= self._least))
+        cut = np.flatnonzero(between & (left >= self.least) & (everybody - left >= self.least))
         if not len(cut):
-            return
+            return None
         if spread is None:
             values, length = self._points[part.cells].astype(np.int64)[cell], np.ones(1)
         else:
@@ -135,13 +173,7 @@ class Cutter:
         drawn = self._chance.uniform("cut", members[tried])
         at, own = cut[tried] + 1, segment[cut[tried]]
         low, high = np.append(bounds[own], at), np.append(at, np.append(bounds[1:], len(cell))[own])
-        sorted_cells = part.cells[cell]
-        good = self._holds(people.pool(_pooled(sorted_cells, low, high, len(people.sizes))))
-        fit = np.flatnonzero(good[: len(tried)] & good[len(tried) :])
-        fit = fit[np.lexsort((drawn[fit], of[tried[fit]]))]
-        for place in fit:
-            half = sorted_cells[low[len(tried) + place] : high[len(tried) + place]]
-            yield int(of[tried[place]]), float(drawn[place]), half
+        return Tried(of[tried], drawn, part.cells[cell], low, high)
 
     def _along_directions(self, part: _Part) -> tuple[IntArray, FloatArray]:
         """The place of each cell along each direction of its class, (l, c), and the squared length of each, (l, J)."""

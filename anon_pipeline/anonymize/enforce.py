@@ -370,7 +370,8 @@ def dear(sizes: IntArray, chosen: sparse.csr_array, outputs: FloatArray, suppres
 
 def is_left(chance: Chance, numbers: IntArray, whole: FloatArray, passed: float) -> BoolArray:
     """Which classes are left as they are, for good or for this time; `numbers` are those of their people, (g, 2)."""
-    return (chance.uniform("left whole", numbers) < whole) | (chance.uniform("passed", numbers) < passed)
+    left = chance.uniform("left whole", numbers) < whole
+    return left | (chance.uniform("passed", numbers) < passed) if passed else left
 
 
 def split(
@@ -384,6 +385,9 @@ def split(
     """
     merged, stem = candidates, np.arange(work.classes)
     while candidates.any():
+        # A class that is too small for two halves is not looked at any further.
+        people = np.bincount(work.group + 1, weights=work.people.sizes, minlength=len(candidates) + 1)[1:]
+        candidates = candidates & (people >= 2 * cutter.least)
         cells = np.flatnonzero(candidates[work.group] & (work.group >= 0))
         cells = cells[np.argsort(work.group[cells], kind="stable")]
         starts = np.flatnonzero(np.diff(work.group[cells], prepend=-1))

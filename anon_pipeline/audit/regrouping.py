@@ -29,7 +29,7 @@ from scipy.stats import beta
 from anon_pipeline.anonymize import enforce
 from anon_pipeline.anonymize.chance import Chance
 from anon_pipeline.anonymize.classes import members
-from anon_pipeline.anonymize.cuts import Cutter, rounded
+from anon_pipeline.anonymize.cuts import Cutter, Tried, rounded
 from anon_pipeline.anonymize.ladder import all_of, ladder, nearly_fails
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import BoolArray, IntArray
@@ -187,11 +187,12 @@ class Unions:
 class Step:
     """A class on the way from a union to the attacked class: its cells, and the stages in which cuts were tried.
 
-    Each stage is a cutter, the share of classes that it passes over, and whether it cut this class.
+    Each stage is a cutter, the cuts that it tries, the share of classes that it passes over, and whether it cut this
+    class.
     """
 
     cells: IntArray
-    stages: list[tuple[Cutter, float, bool]]
+    stages: list[tuple[Cutter, Tried | None, float, bool]]
 
 
 class Union:
@@ -263,12 +264,14 @@ class Union:
             np.array([can]), np.array([held]), self._classes, np.array([nearly.any()]), np.array([together])
         )
         likelihood = float(stays[0])
+        if not likelihood:
+            return 0.0
         whole = self._whole(can, nearly)
         for step in self._path:
             share = self._share_whole(step.cells, whole)
             chance = 1.0
-            for cutter, passed, cut in step.stages:
-                ways = cutter.ways(people, step.cells)
+            for cutter, tried, passed, cut in step.stages:
+                ways = cutter.ways(people, tried)
                 if cut:
                     chance *= (1 - passed) / ways if ways else 0.0
                 elif ways:
@@ -316,8 +319,10 @@ class Union:
                 numbers = self._chance.members[cells].sum(axis=0)[None]
                 share = self._share_whole(cells, whole)
                 left = bool(enforce.is_left(self._chance, numbers, np.array([share]), passed)[0])
-                half = None if left else next(cutter.halves(self._people, cells, np.zeros(1, dtype=np.int64)), None)
-                stages.append((cutter, passed, half is not None))
+                tried = cutter.tried(cells, self._people.sizes)
+                fit = [] if left or tried is None else cutter.fit(self._people, tried).tolist()
+                half = tried.half(fit[0]) if tried is not None and fit else None
+                stages.append((cutter, tried, passed, half is not None))
                 if half is None:
                     break
                 steps.append(Step(cells, stages))

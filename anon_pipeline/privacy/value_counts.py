@@ -35,7 +35,9 @@ class ValueCounts:
     @classmethod
     def within(cls, histogram: Histogram) -> ValueCounts:
         """The counts for measures of the classes alone, without the table."""
-        counts = sparse.csr_array(histogram.counts, dtype=np.int64)
+        counts = histogram.counts
+        if not isinstance(counts, sparse.csr_array) or counts.dtype != np.int64:
+            counts = sparse.csr_array(counts, dtype=np.int64)
         if not counts.has_canonical_format or not counts.data.all():  # a product of sparse arrays has unsorted rows
             counts = counts.copy()
             counts.sum_duplicates()

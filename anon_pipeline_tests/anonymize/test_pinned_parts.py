@@ -270,7 +270,7 @@ def of_cuts() -> Iterator[Any]:
                 cutter = cuts.Cutter(repair.features, repair.cells.codes, points, chance, repair.holds, least)
                 # No order is promised of the cells of a half: those at one place are sorted as the processor likes.
                 yield from (points, *map(np.sort, cutter.halves(repair.people, order, starts)))
-                yield cutter.ways(repair.people, order[: starts[1]])
+                yield cutter.ways(repair.people, cutter.tried(order[: starts[1]], repair.people.sizes))
     yield cuts.rounded(np.random.default_rng(0).normal(size=(9, 40)))
 
 
