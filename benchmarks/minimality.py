@@ -30,6 +30,7 @@ from anon_pipeline.errors import Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.beta_likeness import BetaLikeness
+from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.privacy.t_closeness import TCloseness
@@ -75,14 +76,21 @@ def drawn(number: int) -> tuple[pd.DataFrame, IntArray, int]:
 
 def table(number: int, demand: str) -> Table:
     """A table of 10 to 14 people with two diseases, or three."""
+    grouped = _grouped(number)
+    repair = replace(grouped.repair, demands=[KAnonymity(k=K), DEMANDS[demand]])
+    return replace(grouped, repair=repair, demand=demand)
+
+
+@cache
+def _grouped(number: int) -> Table:
+    """The table with all demands: the classes before any of them is looked at are the same for each."""
     people, values, diseases = drawn(number)
     n = len(people)
     learned = [encoding.learn_domain(name, people[name]) for name in people.columns]
     codes = np.stack([code for _, code in learned], axis=1)
     cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, np.zeros((n, 1)))
-    tree = AnonymizerTree(k=K, demands=[DEMANDS[demand]])
-    repair = tree.repair_of(cells, _counted(cell, values, diseases))
-    return Table(repair, cell, values, demand)
+    tree = AnonymizerTree(k=K, demands=list(DEMANDS.values()))
+    return Table(tree.repair_of(cells, _counted(cell, values, diseases)), cell, values, "all")
 
 
 def _counted(cell: IntArray, values: npt.NDArray[np.int64], diseases: int) -> ClassStatistics:

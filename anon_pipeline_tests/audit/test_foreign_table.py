@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from anon_pipeline import cli
+from anon_pipeline.attack import inference
 from anon_pipeline.audit.foreign_table import (
     FOR_WHOM,
     AttackedTable,
@@ -26,6 +27,7 @@ from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymiz
 
 ROLES = Roles(list(QUASI), ["ill", "cost"])
 N = 900
+LONG = inference.ITERATIONS
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return here
 
 
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models that guess learn for a while only: how well they guess is looked at nowhere here but among strangers."""
+    monkeypatch.setattr(inference, "ITERATIONS", 5)
+
+
 def attacked(
     folder: Path, tmp_path: Path, table: str, roles: Roles = ROLES, targets: int = 200, **how: Any
 ) -> AttackedTable:
@@ -57,24 +65,35 @@ def attacked(
     return attack_table(Files(folder / table, folder / files["original"], control), roles, tmp_path, targets)
 
 
+@pytest.fixture(scope="module")
+def of_planted(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> AttackedTable:
+    """The table with the planted leak, attacked once for all who look at it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(inference, "ITERATIONS", 5)
+        return attacked(folder, tmp_path_factory.mktemp("planted"), "planted.csv")
+
+
 def leak(found: AttackedTable, name: str = "linkage, all quasi-identifiers") -> Any:
     (one,) = [one for one in found.findings if one.name == name]
     return one
 
 
 @pytest.mark.long
-def test_a_column_left_raw_is_found_and_told_from_a_release_without_one(folder: Path, tmp_path: Path) -> None:
-    for name in ("planted", "release"):
-        (tmp_path / name).mkdir()
-    planted = leak(attacked(folder, tmp_path / "planted", "planted.csv"))
-    clean = leak(attacked(folder, tmp_path / "release", "release.csv"))
+def test_a_column_left_raw_is_found_and_told_from_a_release_without_one(
+    folder: Path, tmp_path: Path, of_planted: AttackedTable
+) -> None:
+    planted = leak(of_planted)
+    clean = leak(attacked(folder, tmp_path, "release.csv"))
     assert planted.verdict == "leak"
     assert planted.leak.low > 0.5
     assert clean.leak.high < 0.2
 
 
 @pytest.mark.long
-def test_people_of_the_same_population_who_are_not_in_the_original_are_no_leak(folder: Path, tmp_path: Path) -> None:
+def test_people_of_the_same_population_who_are_not_in_the_original_are_no_leak(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inference, "ITERATIONS", LONG)
     found = attacked(folder, tmp_path, "strangers.csv")
     assert [one.name for one in found.findings if one.verdict == "leak"] == []
 
@@ -144,10 +163,9 @@ def test_without_control_people_no_leak_is_stated(folder: Path, tmp_path: Path) 
     assert any("--control" in note for note in found.notes)
 
 
-def test_what_is_counted_is_exact_and_says_for_whom_it_is(folder: Path, tmp_path: Path) -> None:
+def test_what_is_counted_is_exact_and_says_for_whom_it_is(of_planted: AttackedTable) -> None:
     """Who had the table, this result and all people but one age tried every age, and was certain in 20 of 20 tables."""
-    (tmp_path / "a").mkdir()
-    assert attacked(folder, tmp_path / "a", "planted.csv").notes[-1] == FOR_WHOM
+    assert of_planted.notes[-1] == FOR_WHOM
 
 
 @pytest.mark.long
