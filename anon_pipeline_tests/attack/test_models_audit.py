@@ -118,10 +118,10 @@ def test_the_same_seed_gives_the_same_audit() -> None:
             model, people[:150], people[150:], Question("rich", FEATURES), Effort(sample=100, seed=seed)
         ).to_json()
 
-    assert fitted(1) == fitted(1)
-    assert fitted(1) != fitted(2)
-    assert audited(1) == audited(1)
-    assert audited(1) != audited(2)
+    for audit in (fitted, audited):
+        first = audit(1)
+        assert first == audit(1)
+        assert first != audit(2)
 
 
 @pytest.mark.long

@@ -50,12 +50,12 @@ def table(people: list[tuple[int, str]]) -> ClassStatistics:
 @pytest.mark.long
 @given(some_sizes)
 def test_prosecutor_is_one_over_the_class_of_each_person(sizes: list[int]) -> None:
-    people = [Fraction(1, size) for size in sizes for _ in range(size)]
+    people, of_each = sum(sizes), [(size, Fraction(1, size)) for size in sizes]
     risk = prosecutor(ints(*sizes))
-    assert risk.max == float(max(people))
-    assert risk.mean == pytest.approx(float(sum(people) / len(people)), rel=1e-15)
-    for threshold, share in risk.share_above.items():
-        assert share == sum(one > Fraction(threshold) for one in people) / len(people)
+    assert risk.max == float(max(share for _, share in of_each))
+    assert risk.mean == pytest.approx(float(sum(size * share for size, share in of_each) / people), rel=1e-15)
+    for threshold, above in risk.share_above.items():
+        assert above == sum(size for size, share in of_each if share > Fraction(threshold)) / people
 
 
 @pytest.mark.parametrize(
