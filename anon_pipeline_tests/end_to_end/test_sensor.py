@@ -2,8 +2,9 @@
 
 import os
 import resource
+import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,22 @@ def sensor(fresh: Place) -> Sensor:
     return Sensor(fresh)
 
 
+@pytest.fixture(scope="module")
+def first_released(template: Place) -> Iterator[Place]:
+    """A place whose sensor has had its first run; copy it before you change it."""
+    place = template.copy(folder := harness.scratch()).without_releases()
+    write_dataset(place.dataset, table(1), brief())
+    assert Sensor(place).tick() == ""
+    yield place
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def released(first_released: Place, folder: Path) -> Sensor:
+    """A sensor that has had its first run, at a place of its own."""
+    return Sensor(first_released.copy(folder))
+
+
 def test_what_dies_is_released_after_all_and_what_is_refused_never(sensor: Sensor) -> None:
     place = sensor.place
     # Killed in mid-run: the run stays "started" until it has been silent for long; then it is made again.
@@ -140,19 +157,18 @@ def test_what_dies_is_released_after_all_and_what_is_refused_never(sensor: Senso
     assert ledger.verify(place.home) == []
 
 
-def test_a_source_or_a_policy_that_goes_back_is_current_again(sensor: Sensor) -> None:
-    place, stricter = sensor.place, brief() | {"privacy": {"k_anonymity": {"k": 20}}}
-    assert sensor.tick() == ""
-    first = sensor.current()
+def test_a_source_or_a_policy_that_goes_back_is_current_again(released: Sensor) -> None:
+    place, stricter = released.place, brief() | {"privacy": {"k_anonymity": {"k": 20}}}
+    first = released.current()
     write_dataset(place.dataset, table(1), stricter)  # the policy alone
-    assert sensor.tick() == ""
-    second = sensor.current()
+    assert released.tick() == ""
+    second = released.current()
     assert second != first
     write_dataset(place.dataset, table(1), brief())
-    assert sensor.tick() == ""
-    assert sensor.current() == first
-    assert [action for action, _ in sensor.lines()] == ["publish", "publish", "current"]
-    assert "the current release" in sensor.tick()
+    assert released.tick() == ""
+    assert released.current() == first
+    assert [action for action, _ in released.lines()] == ["publish", "publish", "current"]
+    assert "the current release" in released.tick()
     assert (place.home.releases / "people" / "current").resolve().name == first
 
 
@@ -164,11 +180,11 @@ def test_a_release_whose_run_was_killed_before_it_could_say_so_is_not_published_
     assert ledger.verify(sensor.place.home) == []
 
 
-def test_a_withdrawn_release_is_left_alone(sensor: Sensor) -> None:
-    assert sensor.tick() == ""
-    ended = harness.command("releases", "withdraw", sensor.current(), "--why", "a mistake", home=sensor.place.home.root)
+def test_a_withdrawn_release_is_left_alone(released: Sensor) -> None:
+    home = released.place.home.root
+    ended = harness.command("releases", "withdraw", released.current(), "--why", "a mistake", home=home)
     assert ended.exit_code == 0, ended.said
-    assert "was withdrawn" in sensor.tick(patient=False)
+    assert "was withdrawn" in released.tick(patient=False)
 
 
 def test_what_was_released_on_the_command_line_is_not_made_again(sensor: Sensor) -> None:
@@ -196,13 +212,12 @@ def _replaced_while_read() -> None:
     DuckDBEngine.store_source = store_source  # type: ignore[method-assign]
 
 
-def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(sensor: Sensor) -> None:
-    loaded = sensor.place.spec
-    assert sensor.tick() == ""
+def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(released: Sensor) -> None:
+    loaded = released.place.spec
     changed = brief()
     changed["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
-    write_dataset(sensor.place.dataset, table(1), changed)
-    assert sensor.tick(loaded=loaded) == ""
-    (_, first), (_, second) = sensor.lines()
-    assert sensor.current() == second != first
-    assert "the current release" in sensor.tick(loaded=loaded)
+    write_dataset(released.place.dataset, table(1), changed)
+    assert released.tick(loaded=loaded) == ""
+    (_, first), (_, second) = released.lines()
+    assert released.current() == second != first
+    assert "the current release" in released.tick(loaded=loaded)
