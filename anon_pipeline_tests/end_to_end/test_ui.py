@@ -3,32 +3,40 @@
 The latter is nothing, shown with raw requests too. The attacker owns a website that the data steward has open while
 the UI runs on loopback. They know the port, Dagster's GraphQL and the names of datasets, and they may point a name of
 their own at 127.0.0.1 (DNS rebinding). They want to start a run, or read a page.
+
+At last, with the real daemon: the launchpad, a run's event log and an alert that arrived.
 """
 
 import http.client
 import http.server
 import json
+import os
 import threading
+import time
+import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
+from anon_pipeline.pipeline.automation.operations import FILE
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
+from anon_pipeline_tests.pipeline.automation.test_alerts import WebServer
 from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
 LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
 repositoryName: "__repository__", jobName: "people_release"}, runConfigData: "{}"}) { __typename } }"""
 VERSION = "{ version }"
+CHOICE = "resources:\n  runtime:\n    config:\n      engine: duckdb\n      memory: 700MB\n      threads: 1\n"
 #: What a browser sends without asking first.
 SIMPLE = ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]
 
@@ -59,10 +67,22 @@ class Served:
 
 
 @pytest.fixture(scope="module")
-def ui(template: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def web() -> Iterator[WebServer]:
+    with closing(WebServer()) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def ui(template: Place, web: WebServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Served with the daemon; its alerts go to `web`, and every line of progress is told."""
     place, log = template.copy(folder := harness.scratch()), tmp_path_factory.mktemp("ui") / "ui.log"
-    with served_ui.served(place, log, "--allow-host", "steward.example.org") as address:
-        yield Served(place, address, log)
+    operations = place.home.root / FILE
+    operations.write_text(f"alerts:\n- webhook: {{url: '{web.address}'}}\n")
+    operations.chmod(0o600)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ANON_PIPELINE_PROGRESS_SECONDS", "0")
+        with served_ui.served(place, log, "--allow-host", "steward.example.org") as address:
+            yield Served(place, address, log)
     harness.shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -270,3 +290,76 @@ def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
     assert read.pop("socket") == "nothing"
     assert all(answer == "nothing" or "refused: this server is not known" in answer for answer in read.values())
     assert ui.runs() == before
+
+
+# What a run shows, last, since it leaves runs and releases
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Where the screenshots go: a folder that the environment names, to look at them, or one that is removed."""
+    return Path(os.environ.get("UI_PICTURES") or tmp_path)
+
+
+def _ended(ui: Served, run: str) -> str:
+    """How a run ended."""
+    with open_instance(ui.place.home) as instance:
+        while True:
+            found = instance.get_run_by_id(run)
+            if found is not None and found.is_finished:
+                return found.status.value
+            time.sleep(0.5)
+
+
+def _shows_a_line(page: Page, text: str) -> None:
+    """Filter the event log, which draws only the lines that fit on the screen."""
+    page.get_by_placeholder("Filter").last.fill(text)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(text, exact=False).last).to_be_visible()
+
+
+def test_a_run_is_launched_with_a_choice_and_tells_its_progress(ui: Served, pictures: Path) -> None:
+    require_browser()
+    with browser.window() as window:
+        page = window.page
+        page.goto(f"{ui.address}{LOCATION}/jobs/people_release/playground")
+        expect(page.get_by_text("duckdb").first).to_be_visible()
+        page.evaluate("text => document.querySelector('.CodeMirror').CodeMirror.setValue(text)", CHOICE)
+        expect(page.get_by_text("700MB").first).to_be_visible()
+        page.screenshot(path=pictures / "launchpad.png")
+        page.get_by_role("button", name="Launch Run").click()
+        page.wait_for_url("**/runs/*-*-*-*-*")
+        run = page.url.split("/runs/")[1].split("?")[0]
+        page.goto("about:blank")  # a page that follows the run would draw each line anew meanwhile
+        assert _ended(ui, run) == "SUCCESS"
+        with open_instance(ui.place.home) as instance:
+            stored = instance.get_run_by_id(run)
+        assert stored is not None
+        assert stored.run_config["resources"]["runtime"]["config"]["threads"] == 1
+        page.goto(f"{ui.address}/runs/{run}")
+        _shows_a_line(page, "people: 400 people, 5 columns")
+        _shows_a_line(page, "models and folds, about")
+        page.screenshot(path=pictures / "event-log.png")
+    assert window.hosts == {"127.0.0.1"}
+    assert (ui.place.home.releases / "people" / "current").resolve() == ui.place.release.resolve()
+
+
+def test_an_alert_arrives_and_the_run_says_so(ui: Served, web: WebServer, pictures: Path) -> None:
+    require_browser()
+    (ui.place.dataset / "people.csv").rename(ui.place.dataset / "gone.csv")
+    request = urllib.request.Request(
+        f"{ui.address}/graphql", json.dumps({"query": LAUNCH}).encode(), {"content-type": "application/json"}
+    )
+    with urllib.request.urlopen(request) as answered:
+        assert "LaunchRunSuccess" in answered.read().decode()
+    while not web.taken:
+        time.sleep(0.5)
+    (posted,) = web.taken
+    assert (posted["dataset"], posted["event"]) == ("people", "failed")
+    assert "people.csv" in posted["sentence"]
+    run = posted["address"].split("/runs/")[1]
+    assert _ended(ui, run) == "FAILURE"
+    with browser.window() as window:
+        window.page.goto(f"{ui.address}/runs/{run}")
+        _shows_a_line(window.page, "Alert of the run to webhook 127.0.0.1: delivered.")
+        window.page.screenshot(path=pictures / "alert.png")
