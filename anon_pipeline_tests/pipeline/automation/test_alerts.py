@@ -104,11 +104,6 @@ def mail() -> Iterator[tuple[Mailbox, int]]:
         controller.stop()
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home").prepare()
-
-
 def write(home: Home, text: str) -> Operations:
     """An `operations.yaml` as an operator writes it, and what is read of it."""
     file = home.root / FILE

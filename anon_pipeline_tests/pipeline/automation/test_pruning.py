@@ -30,11 +30,6 @@ DAY = 86_400
 STATUS = dg.DagsterRunStatus
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home").prepare()
-
-
 def later(home: Home, days: float, keep: int = 1, dry: bool = False) -> Pruning:
     """A pruning in so many days."""
     return Pruning(home, Keep(older_than=timedelta(days=30), keep=keep), [SPEC], dry, time.time() + days * DAY)

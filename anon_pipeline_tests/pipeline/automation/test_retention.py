@@ -32,11 +32,6 @@ NOW = 1_800_000_000.0  # seconds since 1970
 PEOPLE = "people.parquet"
 
 
-@pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home").prepare()
-
-
 def store(home: Home, name: str, days: float, dataset: str = "people") -> Path:
     """A stored result that was made so many days ago."""
     spec = SPEC.model_copy(update={"dataset": dataset})
