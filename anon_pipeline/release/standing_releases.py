@@ -116,7 +116,7 @@ WRITTEN = ("format", "missing")
 
 
 def standing_releases(home: Home) -> list[StandingRelease]:
-    """All of a home, oldest first, without synthetic tables and statistics, which have privacy of another kind.
+    """All of a home, oldest first, without synthetic tables and noisy answers, which have privacy of another kind.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def standing_releases(home: Home) -> list[StandingRelease]:
                 ]
             )
         content = json.loads(manifest.read_text(encoding="utf-8"))
-        if content.get("kind") is not None:
+        if content.get("kind") is not None or "questions" in content:
             continue
         try:
             content_hash = opening_of(home, entry.version, entry.dataset).opens.content_hash
