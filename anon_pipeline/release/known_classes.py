@@ -27,12 +27,16 @@ NOT_KNOWN = "who is in which of its classes is not known in this home; run its s
 
 def write(batches: Iterable[pa.RecordBatch], names: Sequence[str], destination: Path) -> None:
     """Write the classes of a candidate; `batches` hold the named columns and the class, a row per tuple or person."""
-    tuples, classes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
+    hashes, classes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for batch in batches:
-        tuples.append(_hashed([batch.column(place) for place in range(len(names))], names))
+        hashes.append(_hashed([batch.column(place) for place in range(len(names))], names))
         classes.append(batch.column(len(names)).to_numpy(zero_copy_only=False).astype(np.int64))
-    known = np.unique(np.stack([np.concatenate(tuples), np.concatenate(classes)], axis=1), axis=0)
-    pq.write_table(pa.table({TUPLE: known[:, 0], CLASS: known[:, 1]}), destination)
+    tuple_hash, number = np.concatenate(hashes), np.concatenate(classes)
+    order = np.lexsort((number, tuple_hash))
+    tuple_hash, number = tuple_hash[order], number[order]
+    # A tuple is there once for each of its classes, which is one, or it cannot be judged.
+    is_new = np.append(True, (np.diff(tuple_hash) != 0) | (np.diff(number) != 0))[: len(order)]
+    pq.write_table(pa.table({TUPLE: tuple_hash[is_new], CLASS: number[is_new]}), destination)
 
 
 def keep(home: Home, dataset: str, version: str, file: Path) -> None:
