@@ -94,14 +94,14 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
             outcome = _launched(spec, home, runtime, what)
         except Exception as error:
             # Without a new release the caller tells what went wrong; else its words say that nothing is published.
-            if (newest := _newest(home, spec)) in (None, before):
+            if (published := _published_since(home, spec, before)) is None:
                 raise
             reason = DISK_FULL if out_of_space(error) else str(error) if isinstance(error, InputError) else None
-            return _published_all_the_same(newest, home, Outcome(INTERNAL, "", [reason or type(error).__name__]))
-        newest = _newest(home, spec)
-    if outcome.released or outcome.exit_code == REFUSED or newest in (None, before):
+            return _published_all_the_same(published, home, Outcome(INTERNAL, "", [reason or type(error).__name__]))
+        published = _published_since(home, spec, before)
+    if outcome.released or outcome.exit_code == REFUSED or published is None:
         return outcome
-    return _published_all_the_same(newest, home, outcome)
+    return _published_all_the_same(published, home, outcome)
 
 
 def _newest(home: Home, spec: ReleaseSpec) -> ledger.Entry | None:
@@ -112,9 +112,17 @@ def _newest(home: Home, spec: ReleaseSpec) -> ledger.Entry | None:
         return None
 
 
-def _published_all_the_same(newest: ledger.Entry, home: Home, failed: Outcome) -> Outcome:
+def _published_since(home: Home, spec: ReleaseSpec, before: ledger.Entry | None) -> ledger.Entry | None:
+    """The release that is new since; one that is current again, since the last one was withdrawn meanwhile, is none."""
+    newest = _newest(home, spec)
+    if newest is None or (before is not None and newest.sequence <= before.sequence):
+        return None
+    return newest
+
+
+def _published_all_the_same(published: ledger.Entry, home: Home, failed: Outcome) -> Outcome:
     """The outcome of a run that failed after it had published: its release stands, whatever its records say."""
-    folder = home.releases / newest.dataset / newest.version
+    folder = home.releases / published.dataset / published.version
     sentence = f"what follows the release failed ({'; '.join(failed.failures)}); run the dataset again to complete it"
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     return Outcome(NOT_DELIVERED, failed.run_id, [sentence], True, folder, manifest)

@@ -93,3 +93,21 @@ def test_a_refusal_is_not_undone_by_a_release_of_somebody_else(
 ) -> None:
     outcome = Outcome(3, "id", ["every class has at least 10 people"])
     assert ended(home, spec, monkeypatch, outcome, new=True) is outcome
+
+
+def test_a_release_that_is_current_again_is_not_one_of_this_run(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody withdraws the last one while a run fails: the one before stands again, and nothing was published."""
+    publish(home, "aaaa")
+    publish(home, "bbbb")
+
+    def run(*_: object) -> Outcome:
+        withdrawn = sha256_of(home.releases / "people" / "bbbb" / "manifest.json")
+        with home.lock("ledger"):
+            ledger.append(home, "withdraw", "people", "bbbb", withdrawn, "a mistake")
+        return outcome
+
+    outcome = Outcome(2, "id", ["the source is gone"])
+    monkeypatch.setattr(launch, "_launched", run)
+    assert launch.launch(spec, home, Runtime(home=str(home.root))) is outcome
