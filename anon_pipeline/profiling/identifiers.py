@@ -137,7 +137,14 @@ PERSON = (
 )
 #: Names that are a person's number by themselves, in a table of people.
 ALONE = (["id"], ["identifier"], ["pid"])
+#: Names of one person that are their number, too; in the plural they would be how many people there are.
+ONE_PERSON = (
+    *("person", "patient", "customer", "client", "user", "employee", "member", "student", "participant", "respondent"),
+    *("kunde", "mitarbeiter", "cliente", "paciente", "paziente", "klant", "klient", "pacjent"),
+)
 NUMBERING = ("id", "ids", "no", "nr", "num", "number", "nummer", "numero", "key", "code", "identifier", "pid", "record")
+#: The reason where the name of a column tells it.
+OF_A_PERSON = "its name is that of a person's number"
 
 
 @dataclass(frozen=True)
@@ -235,7 +242,9 @@ def by_name(name: str, unique: float) -> Identified | None:
         if unique > NEAR_UNIQUE:
             return Identified("it numbers the rows, and nearly every row has a value of its own", False)
         if (of_people or words in ALONE) and unique > REPEATS:
-            return Identified("its name is that of a person's number", True)
+            return Identified(OF_A_PERSON, True)
+    elif len(words) == 1 and words[0] in ONE_PERSON and unique > REPEATS:
+        return Identified(OF_A_PERSON, True)
     return None
 
 

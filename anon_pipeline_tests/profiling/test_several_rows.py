@@ -35,6 +35,13 @@ def test_what_is_called_id_and_repeats_is_asked_about_as_a_persons_number(
     assert ("type" in found.asked) is (not asked), "of few values it may be a class or a site"
 
 
+def test_a_column_called_person_is_grouped_by(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """It was proposed as a quasi-identifier: of 185 people in 600 rows, k counted the rows."""
+    for values in (np.arange(300) // 3 + 5000, np.array([f"p{number // 3}" for number in range(300)])):
+        found = of(profiled(engine, tmp_path, people(300).assign(person=values)), "person")
+        assert found.question == SEVERAL_ROWS and found.role is Role.IDENTIFIER
+
+
 def test_a_few_people_who_stand_twice_go_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
     """The first run refused what was proposed."""
     frame = people(300).assign(licence_number=np.arange(300) + 5000, member_id=np.arange(300) + 9000)
