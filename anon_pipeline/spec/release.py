@@ -154,7 +154,9 @@ class ReleaseSpec(Strict):
         taken = {"class_size", *(f"{name}_{what}" for name, column in grouped.items() for what in _beside(column))}
         for name in grouped:
             if name in taken:
-                raise ValueError(f"{name}: is a name that the table of classes gives to another column; rename it")
+                raise ValueError(
+                    f"{name}: is a name that the table of classes gives to another column; use source.rename"
+                )
         return columns
 
     @model_validator(mode="after")
