@@ -134,8 +134,8 @@ def _others(
             if other is None:
                 if released.dataset == dataset:
                     log.info("%s: %s is of other people, and is not judged with this table", dataset, released.version)
-            elif other.drawn:
-                log.warning("%s: %s", dataset, not_judged(other.name, other.drawn))
+            elif drawn := other.drawn or other.selection:
+                log.warning("%s: %s", dataset, not_judged(other.name, drawn))
             else:
                 require_alike(candidate, other)
                 others.append(other)

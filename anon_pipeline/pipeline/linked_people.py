@@ -23,6 +23,7 @@ from anon_pipeline.masking.base import RowTechnique, Technique
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.memory import require_memory, usable_memory
+from anon_pipeline.masking.sampling import Sample
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.privacy.group_table import threshold_of
@@ -72,18 +73,35 @@ class Linked:
         return self.step.used if self.classes is None else self.spec.quasi_identifiers
 
     @property
-    def drawn(self) -> str:
-        """Why nobody without the private key can tell who is in which of its classes; empty where they can.
+    def selection(self) -> str:
+        """By what draw only some people are in it; empty where everybody is.
 
-        It is then not judged: nothing can be subtracted for certain, and no rows are linked to a joint cell.
+        Nothing can be subtracted from it for certain. But its rows can be linked with others, by whoever knows that a
+        person is in it: so it is judged beside rows as if all who have the quasi-identifiers of one in it were, too.
         """
         if self.classes is None:
             return ""
         if self.spec.audit.enabled and self.spec.audit.control == "held_out":
             return "people are held out by a draw"
-        columns = self.spec.columns.values() if self.spec.steps else [self.spec.columns[name] for name in self.used]
-        steps = [*self.spec.steps, *(step for column in columns for step in column.steps)]
-        drawing = [str(step.technique) for step in cast(list[Technique], steps) if step.random or step.key_source]
+        return "people are drawn by sample" if any(isinstance(step, Sample) for step in self.spec.steps) else ""
+
+    @property
+    def regroups(self) -> list[Technique]:
+        """Its steps on the whole table that change quasi-identifiers."""
+        changing = [step for step in self.spec.steps if not isinstance(step, Sample)]
+        return [step for step in cast(list[Technique], changing) if set(step.used) & set(self.used)]
+
+    @property
+    def drawn(self) -> str:
+        """Why nobody without the private key can tell who is in which of its classes; empty where they can.
+
+        It is then not judged: no rows are linked to a joint cell for certain.
+        """
+        if self.classes is None:
+            return ""
+        of_columns = [step for name in self.used for step in self.spec.columns[name].steps]
+        steps = [*self.regroups, *cast(list[Technique], of_columns)]
+        drawing = [str(step.technique) for step in steps if step.random or step.key_source]
         return f"{drawing[0]} draws, or needs a key" if drawing else ""
 
 
@@ -223,7 +241,7 @@ def require_alike(candidate: Linked, other: Linked) -> None:
         if (candidate.types[name], mine.format, mine.missing) != (other.types[name], theirs.format, theirs.missing):
             raise InputError(f"the column {name} is read in another way")
     for table in (candidate, other):
-        if len(table.spec.steps) > (table.classes is None):
+        if len(table.spec.steps) > 1 if table.classes is None else table.regroups:
             raise InputError(f"{table.name} has further steps on the whole table")
         for name in table.used:
             for step in cast(tuple[Technique, ...], table.spec.columns[name].steps):
@@ -299,7 +317,8 @@ def linked_classes(home: Home, table: Linked, people: pa.Table) -> LinkedClasses
         classes = known_classes.classes_of([columns[name] for name in names], names, table.classes, NOT_IN)
     classes = np.where(_is_in(table.spec, people), classes, NOT_IN)
     sizes = pq.read_table(table.table, columns=["class_size"]).column(0).to_numpy()
-    if np.bincount(classes[classes != NOT_IN], minlength=len(sizes)).tolist() != sizes.tolist():
+    counts = np.bincount(classes[classes != NOT_IN], minlength=len(sizes))
+    if len(counts) != len(sizes) or ((counts < sizes) if table.selection else (counts != sizes)).any():
         raise InputError("its classes are not those of this source under its spec")
     return LinkedClasses(classes, table.spec.k)
 

@@ -170,7 +170,7 @@ def _others(run: Run, same: SamePeople, this: Linked, beside: Beside) -> dict[st
         kind = GROUPS if released.is_groups else VERSION if is_version else ROWS
         try:
             other = same.of(released)
-            drawn = "" if other is None else this.drawn or other.drawn
+            drawn = "" if other is None else this.drawn or other.drawn or (this.selection if kind == GROUPS else "")
             if drawn:
                 log.warning("%s: %s", run.spec.dataset, not_judged(released.name, drawn))
             elif other is not None:

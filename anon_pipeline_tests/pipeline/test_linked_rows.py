@@ -314,16 +314,54 @@ def test_another_file_of_the_same_people_is_of_the_same_people(beside: Beside) -
     assert f"beside patients/{beside.first.version}, of the same people, " in told
 
 
-def test_classes_that_are_drawn_are_not_judged_and_the_run_says_so(
+#: How only some people come into a release: the spec's keys.
+SELECTIONS: list[dict[str, Any]] = [
+    {"table_steps": [{"technique": "sample", "share": 0.9}]},
+    {"audit": {"control": "held_out"}},
+]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["sample", "held_out"])
+def test_whoever_is_drawn_into_rows_is_linked_with_other_rows(beside: Beside, selection: dict[str, Any]) -> None:
+    """A sample of nearly everybody would have been the way past the check: whoever is in it is known by their rows."""
+    told = asked(beside.place.run("drawn", 13, **selection))
+    assert f"beside patients/{beside.first.version}, of the same people, {problems(told)} people share" in told.remedy
+    assert "cannot be judged" not in told.remedy
+
+
+@pytest.mark.parametrize("selection", SELECTIONS, ids=["sample", "held_out"])
+def test_nothing_is_subtracted_from_those_who_are_drawn_and_the_run_says_so(
+    place: Place, caplog: pytest.LogCaptureFixture, selection: dict[str, Any]
+) -> None:
+    groups = released(few_ages(place).groups("figures", [41]))
+    with caplog.at_level(logging.WARNING, logger="anon_pipeline"):
+        assert not problems(asked(place.run("drawn", 12, **selection)))
+    assert f"figures/{groups.version} is of the same people and is not judged with this one, since people are" in (
+        caplog.text
+    )
+
+
+def test_nor_do_groups_tell_of_those_who_were_drawn(place: Place, caplog: pytest.LogCaptureFixture) -> None:
+    rows = released(few_ages(place).run("drawn", 12, **SELECTIONS[0]))
+    with caplog.at_level(logging.WARNING, logger="anon_pipeline"):
+        assert not problems(asked(place.groups("figures", [41])))
+    assert f"drawn/{rows.version} is of the same people and is not judged with this one, since people are" in (
+        caplog.text
+    )
+
+
+def test_classes_of_drawn_values_are_not_judged_and_the_run_says_so(
     beside: Beside, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Nobody without the key knows who is in the sample, so nothing is subtracted for certain."""
-    place, first = beside.place, beside.first
-    sample = {"technique": "sample", "share": 0.9}
+    """Nobody without the key knows who is in which class; steps on other columns change no class."""
+    alike = {"technique": "mdav", "columns": ["income"], "k": 3}
+    told = asked(beside.place.run("alike", 13, table_steps=[alike]))
+    assert problems(told) and "cannot be judged" not in told.remedy
+    noise = {"technique": "noise", "deviation": 0.1}
     with caplog.at_level(logging.WARNING, logger="anon_pipeline"):
-        assert not problems(asked(place.run("drawn", table_steps=[sample])))
-    assert (
-        f"patients/{first.version} is of the same people and is not judged with this one, since sample" in caplog.text
+        assert not problems(asked(beside.place.run("drawn", of_columns={"age": {"steps": [noise]}})))
+    assert f"patients/{beside.first.version} is of the same people and is not judged with this one, since noise" in (
+        caplog.text
     )
 
 
