@@ -84,10 +84,12 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
     ------
     InputError
         If Dagster's records are in a database that is damaged, does not answer or went away, or if a check before any
-        work finds that a destination cannot be used.
+        work finds that a destination cannot be used, or that the key of a signed ledger is none.
     """
     if what == "release":
         require_ready(spec.publish, spec.folder)
+        if ledger.lacks_its_key(home):  # no error: a release that stands already needs no line
+            log.warning("%s: the ledger is signed, and its key is not here: nothing new can be published", spec.dataset)
     with home.lock(f"run-{spec.dataset}"):
         before = _newest(home, spec)
         try:

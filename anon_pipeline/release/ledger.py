@@ -225,6 +225,17 @@ def require_unaltered(home: Home) -> None:
         raise Refused([f"{problem}; {_how_to_restore(home)}" for problem in problems])
 
 
+def lacks_its_key(home: Home) -> bool:
+    """Whether it is signed, and there is no key to sign it again, so that no line can be added.
+
+    Raises
+    ------
+    InputError
+        If it is signed, and what should be the key is none.
+    """
+    return signature_file(home).exists() and signing.signing_key() is None
+
+
 def _how_to_restore(home: Home) -> str:
     """What to restore; a private zone from an older backup knows a former line as the last one."""
     lines = _lines(home)

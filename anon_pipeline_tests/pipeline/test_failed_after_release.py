@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,18 @@ def test_a_release_that_is_current_again_is_not_one_of_this_run(
     outcome = Outcome(2, "id", ["the source is gone"])
     monkeypatch.setattr(launch, "_launched", run)
     assert launch.launch(spec, home, Runtime(home=str(home.root))) is outcome
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_a_run_says_before_its_work_that_it_cannot_sign(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, signed: bool
+) -> None:
+    """It was told at the last step, after all work."""
+    publish(home, "aaaa")
+    if signed:
+        ledger.signature_file(home).write_bytes(bytes(64))
+    outcome = Outcome(0, "id", [])
+    monkeypatch.setattr(launch, "_launched", lambda *_: outcome)
+    with caplog.at_level(logging.WARNING, logger="anon_pipeline"):
+        assert launch.launch(spec, home, Runtime(home=str(home.root))) is outcome
+    assert ("nothing new can be published" in caplog.text) is signed
