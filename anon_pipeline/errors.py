@@ -20,7 +20,7 @@ class Unavailable(InputError):
 
 
 class NotDelivered(Unavailable):
-    """The release is published, but a destination does not have it yet (exit code 4)."""
+    """The release is published, but a destination lacks it, or something else after it failed (exit code 4)."""
 
 
 class Refused(Exception):

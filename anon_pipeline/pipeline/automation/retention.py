@@ -17,7 +17,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.pipeline.tracking.logged_guide import guides_in
-from anon_pipeline.release import comparison
+from anon_pipeline.release import comparison, known_classes
 from anon_pipeline.spec import ReleaseSpec
 
 DAY = 86_400  # seconds
@@ -32,6 +32,7 @@ class Expired:
     spilled: int = 0
     refusals: int = 0
     comparisons: int = 0
+    known_classes: int = 0
 
 
 def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
@@ -59,6 +60,7 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
         quoting = [
             *(home.private / name for name in ("errors", "spill")),
             *(home.private / name / spec.dataset for name in (FOLDER, comparison.FOLDER)),
+            home.private / spec.dataset / known_classes.FOLDER,
         ]
         _date_back([home.private / spec.dataset, *guides, *quoting], now)
         stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]

@@ -21,7 +21,7 @@ from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stages
-from anon_pipeline.release import ledger
+from anon_pipeline.release import known_classes, ledger
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, policy
 from anon_pipeline_tests.examples import times
@@ -191,6 +191,18 @@ def test_dagsters_schedule_enforces_it(home: Home) -> None:
         assert run.tags["anon_pipeline/dataset"] == "people"
     assert not old.exists()
     assert (home.private / "people" / "utility" / "current").exists()
+
+
+def test_who_was_in_which_class_goes_too(tmp_path: Path) -> None:
+    """A hash of quasi-identifiers confirms a guess at them; without it, other releases are refused, not passed."""
+    home = Home(tmp_path / "home").prepare()
+    for version, days in (("old", 31), ("new", 1)):
+        (tmp_path / version).write_bytes(b"hashes")
+        known_classes.keep(home, SPEC.dataset, version, tmp_path / version)
+        os.utime(known_classes.kept(home, SPEC.dataset, version), (NOW - days * DAY,) * 2)
+    assert expire(home, SPEC, NOW) == retention.Expired(known_classes=1)
+    assert not known_classes.kept(home, SPEC.dataset, "old").exists()
+    assert known_classes.kept(home, SPEC.dataset, "new").exists()
 
 
 def test_the_command(published: Place) -> None:
