@@ -166,10 +166,7 @@ def desk() -> Iterator[Desk]:
     for block in blocks("README.md"):  # other pages use this dataset, too, and may be looked at alone
         if block.file == "data/clinic/release.yaml":
             block.write(folder)
-    (folder / "data/visits").mkdir()
-    visits = harness.people(seed=3)  # others than on other pages, beside whom they would be refused
-    visits.insert(0, "patient", [f"patient {number}" for number in range(len(visits))])
-    visits.to_csv(folder / "data/visits/visits.csv", index=False)
+    write_visits(folder, 0)
     write_defaults(folder / SPARK, QUICK, LOG)
     (folder / ".venv").symlink_to(sys.prefix)
     (folder / "Makefile").symlink_to(ROOT / "Makefile")
@@ -177,6 +174,14 @@ def desk() -> Iterator[Desk]:
     assert desk.done["make release"].exit_code == 0, desk.done["make release"].said
     yield desk
     shutil.rmtree(folder)
+
+
+def write_visits(folder: Path, seed: int) -> None:
+    """The people of several pages, for each page others: the same people would be refused beside another page's."""
+    visits = harness.people(seed=seed)
+    visits.insert(0, "patient", [f"patient {number}" for number in range(len(visits))])
+    (folder / "data/visits").mkdir(exist_ok=True)
+    visits.to_csv(folder / "data/visits/visits.csv", index=False)
 
 
 @pytest.fixture
@@ -197,6 +202,7 @@ def beside(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_can_be_followed_from_top_to_bottom(page: str, beside: Desk) -> None:
+    write_visits(beside.folder, 1 + PAGES.index(page))
     names: dict[str, object] = {}
     printed = ""
     for block in blocks(page):
