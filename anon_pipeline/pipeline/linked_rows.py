@@ -8,20 +8,19 @@ versions of one dataset together is `across_releases`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import pandas as pd
-
-from anon_pipeline.errors import InputError, Refused, Unavailable
+from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
-from anon_pipeline.pipeline.linked_groups import AGAIN, known_beside, not_judged
-from anon_pipeline.pipeline.linked_people import Linked, SamePeople, linked_classes, require_alike
+from anon_pipeline.pipeline.linked_people import linked_classes
+from anon_pipeline.pipeline.linked_question import Beside
+from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, with_few_candidates
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
-from anon_pipeline.release.standing_releases import standing_releases
+from anon_pipeline.release.standing_releases import releases_beside
 from anon_pipeline.sequential.release_history import MEMBERS
 
 #: The blocking check, with the description that Dagster shows before it is first asked.
@@ -37,39 +36,6 @@ REMEDY = (
 )
 
 
-@dataclass
-class Beside:
-    """What a candidate tells together with releases of the same people.
-
-    Attributes
-    ----------
-    candidates : people with fewer than k candidates, beside the rows of all other datasets together
-    rows : these releases
-    groups : people in unions of fewer than k people that are known beside a table of groups, by release
-    unjudged : why a release of the same people cannot be judged, by release
-    may_pass : whether one of these can be judged another time, so that nobody can have accepted what it tells
-    """
-
-    candidates: int = 0
-    rows: tuple[str, ...] = ()
-    groups: dict[str, int] = field(default_factory=dict)
-    unjudged: dict[str, str] = field(default_factory=dict)
-    may_pass: bool = False
-
-    @property
-    def problems(self) -> int:
-        return self.candidates + sum(self.groups.values()) + len(self.unjudged)
-
-    @property
-    def wrong(self) -> str:
-        """What is known, or cannot be judged, and beside which releases."""
-        wrong = [f"{name} is of the same people and cannot be judged: {why}" for name, why in self.unjudged.items()]
-        if self.candidates:
-            wrong.append(few_candidates(self.candidates, self.rows))
-        wrong += [known_beside(name, people) for name, people in self.groups.items()]
-        return "; ".join(wrong)
-
-
 def few_candidates(people: int, releases: tuple[str, ...]) -> str:
     """How many people are alike with too few in all releases."""
     return (
@@ -79,23 +45,9 @@ def few_candidates(people: int, releases: tuple[str, ...]) -> str:
 
 
 def question(run: Run, raw_data: Stage, candidate: Stage) -> Question:
-    """The question to a candidate beside other releases; an accepted answer is logged."""
-    beside = told_beside(run, raw_data, candidate)
-    problems = beside.problems
-    accepted = run.spec.linked_tables_accepted is not None and not beside.may_pass
-    if problems and accepted:
-        # The number is not published: it would say how much there is to work out.
-        log.warning("%s: accepted by linked_tables_accepted: %s", run.spec.dataset, beside.wrong)
-        problems = 0
-    return Question(
-        CHECK,
-        "beside other released datasets of the same people nobody is left with fewer than k",
-        "ExpectColumnMaxToBeBetween",
-        {"column": CHECK, "max_value": 0},
-        pd.DataFrame({CHECK: [problems]}),
-        remedy=f"{beside.wrong}; {AGAIN if beside.may_pass else REMEDY}",
-        idle="the spec accepts what is known (linked_tables_accepted)" if accepted else "",
-    )
+    """The question to a candidate beside other releases."""
+    demand = "beside other released datasets of the same people nobody is left with fewer than k"
+    return told_beside(run, raw_data, candidate).question(run, CHECK, demand)
 
 
 def keeper(run: Run, raw_data: Stage, candidate: Stage) -> Callable[[str], None]:
@@ -118,23 +70,18 @@ def keep_classes(run: Run, candidate: Stage, version: str) -> None:
 
 
 def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
-    """Judge the stored candidate beside every release of the same people; one that stands already is not judged again.
+    """Judge the stored candidate beside every release of the same people.
 
     Raises
     ------
     Refused
         If a released manifest is not what was published.
-    InputError
-        If the source cannot be read again.
     """
-    spec, same, beside = run.spec, SamePeople(run, raw_data), Beside()
-    standing = standing_releases(run.home)
-    if (spec.dataset, candidate.facts["version"]) in {(of.dataset, of.version) for of in standing}:
-        return beside
+    spec, same, beside = run.spec, SamePeople(run, raw_data), Beside(REMEDY)
     known = known_classes.FILE if spec.across_releases is None else MEMBERS
     files = candidate.folder / CLASSES, candidate.folder / known
     this = Linked("this release", spec, same.facts.types(), *files, spec.dataset)
-    others = _others(run, same, this, beside)
+    others = _others(run, same, this, candidate.facts["version"], beside)
     classes = _classes(run, same, this, others, beside) if others else {}
     if this.name not in classes:
         return beside
@@ -144,9 +91,10 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
         return {name: linked for name, linked in classes.items() if others[name].kind == kind}
 
     rows, versions = of(ROWS), of(VERSION)
-    beside.candidates, beside.rows = with_few_candidates(mine, list(rows.values())), tuple(rows)
-    told = {name: known_by_difference(mine, groups) for name, groups in of(GROUPS).items()}
-    beside.groups = {name: people for name, people in told.items() if people}
+    few = with_few_candidates(mine, list(rows.values()))
+    beside.add(few, few_candidates(few, tuple(rows)))
+    for name, groups in of(GROUPS).items():
+        beside.add_difference(name, known_by_difference(mine, groups))
     if few := with_few_candidates(mine, list(versions.values())):
         log.warning("%s: %s; see across_releases", spec.dataset, few_candidates(few, tuple(versions)))
     return beside
@@ -160,20 +108,17 @@ class _Other:
     linked: Linked
 
 
-def _others(run: Run, same: SamePeople, this: Linked, beside: Beside) -> dict[str, _Other]:
+def _others(run: Run, same: SamePeople, this: Linked, version: str, beside: Beside) -> dict[str, _Other]:
     """The releases of the same people that can be judged beside this one, by name."""
     found = {}
-    for released in standing_releases(run.home):
+    for released in releases_beside(run.home, run.spec.dataset, version):
         is_version = released.dataset == run.spec.dataset and not released.is_groups
         if is_version and run.spec.across_releases is not None:
             continue  # judged by the check of that name
         kind = GROUPS if released.is_groups else VERSION if is_version else ROWS
         try:
             other = same.of(released)
-            drawn = "" if other is None else this.drawn or other.drawn or (this.selection if kind == GROUPS else "")
-            if drawn:
-                log.warning("%s: %s", run.spec.dataset, not_judged(released.name, drawn))
-            elif other is not None:
+            if other is not None:
                 require_alike(this, other)
                 found[released.name] = _Other(kind, other)
         except InputError as error:
@@ -206,5 +151,4 @@ def _cannot_be_judged(run: Run, beside: Beside, name: str, kind: str, error: Inp
     if kind == VERSION:
         log.info("%s: %s is of the same people and is not compared: %s", run.spec.dataset, name, error)
     else:
-        beside.unjudged[name] = str(error)
-        beside.may_pass |= isinstance(error, Unavailable)
+        beside.add_unjudged(name, error)

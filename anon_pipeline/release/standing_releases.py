@@ -152,3 +152,15 @@ def standing_releases(home: Home) -> list[StandingRelease]:
             StandingRelease(entry.dataset, entry.version, is_groups, table, sha256, content["spec"], rows, content_hash)
         )
     return found
+
+
+def releases_beside(home: Home, dataset: str, version: str) -> list[StandingRelease]:
+    """Those that a candidate is judged beside; none where it is one of them, since it then publishes nothing new.
+
+    Raises
+    ------
+    Refused
+        As `standing_releases`.
+    """
+    standing = standing_releases(home)
+    return [] if (dataset, version) in {(of.dataset, of.version) for of in standing} else standing

@@ -9,7 +9,7 @@ from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.linked_groups import told_together
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import CheckDef, Run, log
+from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of, units_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
@@ -53,22 +53,8 @@ CHECKS = CheckDef(
 
 def linked_question(run: Run, raw_data: Stage, candidate: Stage) -> Question:
     """The question whether the candidate tells what is hidden, beside other tables; an accepted answer is logged."""
-    together = told_together(run, raw_data, candidate)
-    problems = together.problems
-    accepted = run.spec.linked_tables_accepted is not None and not together.may_pass
-    if problems and accepted:
-        # The number is not published: it would say how much there is to work out.
-        log.warning("%s: accepted by linked_tables_accepted: %s", run.spec.dataset, together.wrong)
-        problems = 0
-    return Question(
-        LINKED,
-        "beside other released tables of groups of the same people no hidden count or mean is known",
-        "ExpectColumnMaxToBeBetween",
-        {"column": LINKED, "max_value": 0},
-        pd.DataFrame({LINKED: [problems]}),
-        remedy=together.sentence,
-        idle="the spec accepts what is known (linked_tables_accepted)" if accepted else "",
-    )
+    demand = "beside other released tables of groups of the same people no hidden count or mean is known"
+    return told_together(run, raw_data, candidate).question(run, LINKED, demand)
 
 
 def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate: Stage) -> list[Question]:

@@ -1,4 +1,4 @@
-"""A run that fails after it has published says that its release stands: readers have it, whatever the records say."""
+"""What a run tells of the ledger: that it cannot sign it, and, after a failure, that its release stands."""
 
 from __future__ import annotations
 

@@ -1,0 +1,78 @@
+"""The question to a candidate beside other releases of the same people: what it tells with them, and what helps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from anon_pipeline.errors import Unavailable
+from anon_pipeline.pipeline.expectations.questions import Question
+from anon_pipeline.pipeline.step import Run, log
+
+#: What helps where nobody can tell now, which `linked_tables_accepted` does not speak of.
+AGAIN = "run it again; what cannot be judged now is not accepted by linked_tables_accepted"
+
+
+@dataclass
+class Beside:
+    """What a candidate tells together with other releases of the same people.
+
+    Attributes
+    ----------
+    remedy : what helps where it tells too much
+    problems : how much is known that must not be, such as people, counts and means, and releases that cannot be judged
+    unjudged : why a release of the same people cannot be judged, by release
+    sentences : what is known beside which releases, without a value of a person
+    may_pass : whether an unjudged release can be judged another time, so that nobody can have accepted what it tells
+    """
+
+    remedy: str
+    problems: int = 0
+    unjudged: dict[str, str] = field(default_factory=dict)
+    sentences: list[str] = field(default_factory=list)
+    may_pass: bool = False
+
+    def add(self, number: int, sentence: str) -> None:
+        """Note what is known, if anything is."""
+        if number:
+            self.problems += number
+            self.sentences.append(sentence)
+
+    def add_difference(self, release: str, people: int) -> None:
+        """Note what rows of people and a table of groups tell together, by whichever of them this release is."""
+        self.add(
+            people,
+            f"beside {release}, of the same people, what {people:,} people have in groups of fewer than k follows by "
+            "subtraction",
+        )
+
+    def add_unjudged(self, release: str, error: Exception) -> None:
+        """Note that nobody can tell, which counts as a problem."""
+        self.problems += release not in self.unjudged
+        self.unjudged[release] = str(error)
+        self.may_pass |= isinstance(error, Unavailable)
+
+    @property
+    def wrong(self) -> str:
+        """What cannot be judged, or is known, and beside which releases; empty where nothing is."""
+        unjudged = [f"{name} is of the same people and cannot be judged: {why}" for name, why in self.unjudged.items()]
+        return "; ".join([*unjudged, *self.sentences])
+
+    def question(self, run: Run, check: str, demand: str) -> Question:
+        """The question of a blocking check; an accepted answer is logged."""
+        problems = self.problems
+        accepted = run.spec.linked_tables_accepted is not None and not self.may_pass
+        if problems and accepted:
+            # The number is not published: it would say how much there is to work out.
+            log.warning("%s: accepted by linked_tables_accepted: %s", run.spec.dataset, self.wrong)
+            problems = 0
+        return Question(
+            check,
+            demand,
+            "ExpectColumnMaxToBeBetween",
+            {"column": check, "max_value": 0},
+            pd.DataFrame({check: [problems]}),
+            remedy=f"{self.wrong}; {AGAIN if self.may_pass else self.remedy}",
+            idle="the spec accepts what is known (linked_tables_accepted)" if accepted else "",
+        )
