@@ -42,3 +42,9 @@ def test_two_first_runs_in_a_new_home_keep_one_ledger(folder: Path) -> None:
     people_of = {"people": people(), "others": people(seed=5)}
     datasets = [write_dataset(folder / name, frame, policy(name)) for name, frame in people_of.items()]
     _keep_one_ledger(Home(folder / "home"), datasets)
+
+
+def test_two_datasets_at_once_keep_one_ledger(fresh: Place) -> None:
+    """In a home with databases, where both runs come to the ledger at nearly the same time."""
+    others = write_dataset(fresh.dataset.with_name("others"), people(seed=5), policy("others"))
+    _keep_one_ledger(fresh.home, [fresh.dataset, others])
