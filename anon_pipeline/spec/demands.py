@@ -8,7 +8,7 @@ from typing import ClassVar
 from anon_pipeline.imports import large_imports
 from anon_pipeline.spec.parts import Strict
 
-#: Privacy models by their name in a spec. One file and one line here add a model (docs/engineer.md shows it).
+#: Privacy models by their name in a spec. One file and one line here add a model (docs/own-models.md shows it).
 PRIVACY_MODELS: dict[str, str] = {
     "k_anonymity": "anon_pipeline.privacy.k_anonymity:KAnonymity",
     "l_diversity": "anon_pipeline.privacy.l_diversity:LDiversity",

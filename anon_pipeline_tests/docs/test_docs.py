@@ -274,8 +274,8 @@ def test_spark_says_nothing_of_its_own_and_leaves_nothing_behind(desk: Desk) -> 
         time.sleep(0.1)
 
 
-def test_the_privacy_model_of_the_engineers_page_refuses_and_releases(beside: Desk) -> None:
-    (code,) = [one.text for one in blocks("docs/engineer.md") if one.file == "bounded_gain.py"]
+def test_the_privacy_model_of_the_page_refuses_and_releases(beside: Desk) -> None:
+    (code,) = [one.text for one in blocks("docs/own-models.md") if one.file == "bounded_gain.py"]
     (beside.folder / "bounded_gain.py").write_text(code)
     demand = {"column": "ill", "gain": 0.5}
     spec = harness.policy("gain") | {"privacy": {"k_anonymity": {"k": 10}, "bounded_gain": demand}}
