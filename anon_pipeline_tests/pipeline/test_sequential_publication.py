@@ -23,6 +23,7 @@ from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 pytestmark = pytest.mark.slow
 
@@ -70,7 +71,11 @@ def three_months(tmp_path_factory: pytest.TempPathFactory) -> Place:
             coming += 600 - len(staying)
         frame = pool.iloc[present].copy()
         frame["age"] += (np.arange(900)[present] % 12 < month).astype(int)
-        released(place, frame.sample(frac=1, random_state=month))
+        write_dataset(place.dataset, frame.sample(frac=1, random_state=month), followed_policy())
+        if month < 2:
+            released_in_steps(place)
+    ended = place.run()
+    assert ended.exit_code == 0, ended.said
     return place
 
 
@@ -129,8 +134,9 @@ def test_the_same_month_again_publishes_nothing_new(tmp_path: Path) -> None:
     for month, present in enumerate((np.arange(300), np.sort(random.permutation(600)[:330])), start=1):
         frame = pool.iloc[present].copy()
         frame["age"] += (present % 5 == 0) * (month - 1)
+        write_dataset(place.dataset, frame, spec)
         for _ in range(2):
-            released(place, frame, spec)
+            released_in_steps(place)
             assert len(ledger.read(place.home)) == month
 
 
@@ -338,7 +344,8 @@ def test_who_left_has_company_and_not_the_same_under_another_key(tmp_path: Path)
         place = Place(Home(tmp_path / name), tmp_path / "people")
         marks = []
         for people_then in (frame, frame.drop(index=50)):
-            released(place, people_then, asked)
+            write_dataset(place.dataset, people_then, asked)
+            released_in_steps(place)
             folder = place.home.releases / "people" / manifests(place)[-1]["version"]
             marks.append(set(pq.read_table(folder / "data.parquet")["mark"].to_pylist()))
         together.append(marks[0] - marks[1])
