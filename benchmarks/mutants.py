@@ -100,6 +100,12 @@ ROOMS = {
         ("sequential", "pipeline/test_sequential_publication.py", "pipeline/test_cohorts_of_a_run.py"),
         "",
     ),
+    "learning": Room(("learning/*.py",), ("learning",)),
+    "profiling": Room(("profiling/*.py",), ("profiling",)),
+    "report": Room(("report/*.py",), ("report",)),
+    "spec": Room(
+        ("spec/*.py",), ("test_spec.py", "test_spec_replaced.py", "test_spec_sentences.py", "docs/test_reference.py")
+    ),
     # This needs a Java process for each mutant, so it is tried only on request.
     "spark": Room(("engine/spark*.py",), ("engine/test_spark.py", "engine/test_spark_refusals.py"), ""),
 }
@@ -117,8 +123,8 @@ MEASURED = "measured.json"
 #: In place of a test, for code that runs when a module is loaded, such as fields of a class; all the file's tests run.
 ON_IMPORT = ""
 
-#: Tests of the declared parameters of classes: they run no line of most files, but notice a change in any of them.
-OF_PARAMETERS = "/test_parameters.py::"
+#: Tests of the declared parameters and keys of classes: they run no line of most files, but notice a change in any.
+OF_PARAMETERS = ("/test_parameters.py::", "/test_reference.py::")
 
 #: In place of a line: the whole file.
 ANYWHERE = 0
@@ -206,7 +212,7 @@ class Coverage:
                     for line in numbits_to_nums(bits):
                         found[file, line].append(test)
                     found[file, ANYWHERE].append(test)
-        of_parameters = [test for test in measured["seconds"] if OF_PARAMETERS in test]
+        of_parameters = [test for test in measured["seconds"] if any(file in test for file in OF_PARAMETERS)]
         for file, line in list(found):
             if found[file, line] == [ON_IMPORT]:
                 found[file, line] = [*found[file, ANYWHERE], *of_parameters]
