@@ -149,6 +149,13 @@ def test_a_name_that_is_none_makes_a_folder(name: str, engine: DuckDBEngine, tmp
     assert not (tmp_path / "data").exists()
 
 
+def test_a_dataset_is_called_as_published_statistics_are(engine: DuckDBEngine, tmp_path: Path) -> None:
+    csv(tmp_path)
+    with pytest.raises(InputError, match="choose one that does not end in _statistics"):
+        start_dataset(engine, DatasetRequest("people_statistics", tmp_path / "people.csv"), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [

@@ -389,6 +389,7 @@ def test_of_many_columns_others_are_grouped_than_those_that_say_most_of_the_name
     named = profile_table(engine, tmp_path / "people.csv", target="bought")
     assert of(named, "v18").role is Role.QUASI_IDENTIFIER
     assert (of(named, "bought").role, of(named, "bought").question) == (Role.SENSITIVE, None)
+    assert of(named, "bought").why == "the target"
     assert (named.target, named.target_named) == ("bought", True)
 
 

@@ -127,6 +127,9 @@ def test_title_lines_and_a_header_of_two_lines_are_told_apart(engine: DuckDBEngi
     spec, _ = proposed(engine, tmp_path, write(tmp_path, lines))
     assert spec["source"] == {"path": "../../people.csv", "skip": 1, "header": 2}
     assert set(spec["columns"]) == {"town", "pay gross", "born years", "left"}
+    (tmp_path / "data/people/release.yaml").unlink()
+    spec, _ = proposed(engine, tmp_path, write(tmp_path, [["who", "", "what", ""], HEADER, *rows]))
+    assert spec["source"] == {"path": "../../people.csv", "header": 2}
 
 
 def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp_path: Path) -> None:
