@@ -21,7 +21,7 @@ from anon_pipeline.pipeline.runtime import EXIT_CODE, INTERNAL, NOT_DELIVERED, R
 from anon_pipeline.pipeline.step import DESTINATIONS, RELEASE, log
 from anon_pipeline.pipeline.stores import LOST, server_is_lost
 from anon_pipeline.pipeline.wrapping import NAME
-from anon_pipeline.release import ledger
+from anon_pipeline.release import ledger, unfinished
 from anon_pipeline.release.publication import MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
@@ -91,16 +91,16 @@ def launch(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str = "release
         if ledger.lacks_its_key(home):  # no error: a release that stands already needs no line
             log.warning("%s: the ledger is signed, and its key is not here: nothing new can be published", spec.dataset)
     with home.lock(f"run-{spec.dataset}"):
-        before = _newest(home, spec)
+        before, of_killed = _newest(home, spec), unfinished.coming_line(home)
         try:
             outcome = _launched(spec, home, runtime, what)
         except Exception as error:
             # Without a new release the caller tells what went wrong; else its words say that nothing is published.
-            if (published := _published_since(home, spec, before)) is None:
+            if (published := _published_since(home, spec, before, of_killed)) is None:
                 raise
             reason = DISK_FULL if out_of_space(error) else str(error) if isinstance(error, InputError) else None
             return _published_all_the_same(published, home, Outcome(INTERNAL, "", [reason or type(error).__name__]))
-        published = _published_since(home, spec, before)
+        published = _published_since(home, spec, before, of_killed)
     if outcome.released or outcome.exit_code == REFUSED or published is None:
         return outcome
     return _published_all_the_same(published, home, outcome)
@@ -114,12 +114,18 @@ def _newest(home: Home, spec: ReleaseSpec) -> ledger.Entry | None:
         return None
 
 
-def _published_since(home: Home, spec: ReleaseSpec, before: ledger.Entry | None) -> ledger.Entry | None:
-    """The release that is new since; one that is current again, since the last one was withdrawn meanwhile, is none."""
+def _published_since(
+    home: Home, spec: ReleaseSpec, before: ledger.Entry | None, of_killed: tuple[str, str] | None
+) -> ledger.Entry | None:
+    """The release that is new since.
+
+    One that is current again, since the last one was withdrawn meanwhile, is none. Nor is that of a killed run, whose
+    line this run has entered (`of_killed`).
+    """
     newest = _newest(home, spec)
     if newest is None or (before is not None and newest.sequence <= before.sequence):
         return None
-    return newest
+    return None if (newest.action, newest.manifest) == of_killed else newest
 
 
 def _published_all_the_same(published: ledger.Entry, home: Home, failed: Outcome) -> Outcome:

@@ -49,10 +49,18 @@ class Opened:
 
 @dataclass(frozen=True)
 class Opening:
-    """The opening of a commitment: its secret and its content."""
+    """The opening of a commitment.
+
+    Attributes
+    ----------
+    opens : the content
+    secret : 64 hexadecimal digits
+    stated : the commitment that its file states, which people compare by eye; None where it states none
+    """
 
     opens: Opened
-    secret: str = field(repr=False)  # 64 hexadecimal digits
+    secret: str = field(repr=False)
+    stated: str | None = None
 
     @classmethod
     def drawn(cls, opens: Opened) -> Opening:
@@ -84,7 +92,7 @@ class Opening:
         """
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            opening = cls(Opened(**content["opens"]), content["secret"])
+            opening = cls(Opened(**content["opens"]), content["secret"], content.get("commitment"))
             if len(bytes.fromhex(opening.secret)) != 32:
                 raise ValueError
             if not all(re.fullmatch(r"\w+", name) for name in (opening.opens.dataset, opening.opens.version)):
@@ -136,6 +144,8 @@ def check_opening(
     opens, problems = opening.opens, []
     if (manifest.get("dataset"), manifest.get("version")) != (opens.dataset, opens.version):
         problems.append(f"the manifest is not that of {opens.dataset}/{opens.version}, which the opening is about")
+    if opening.stated not in (None, opening.commitment):
+        problems.append("the commitment that the opening states does not follow from its secret and what it opens")
     if manifest["source"].get("commitment") != opening.commitment:
         problems.append("the opening is not what the manifest commits to")
     if manifest.get("spec_hash") != spec.policy_hash:

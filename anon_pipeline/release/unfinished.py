@@ -56,6 +56,15 @@ def finish(home: Home) -> None:
     _note(home).unlink()
 
 
+def coming_line(home: Home) -> tuple[str, str] | None:
+    """Action and manifest of the line that a killed command has noted and the next one will enter; None if none has."""
+    try:
+        content = json.loads(_note(home).read_text())
+    except OSError:
+        return None
+    return content["action"], content["manifest"]
+
+
 def _entered(home: Home, content: dict[str, Any]) -> bool:
     """Whether the ledger already has this line; a release may become the current one several times."""
     if content["action"] == ledger.CURRENT:

@@ -13,7 +13,7 @@ from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.pipeline import launch
 from anon_pipeline.pipeline.launch import Outcome
 from anon_pipeline.pipeline.runtime import Runtime
-from anon_pipeline.release import ledger
+from anon_pipeline.release import ledger, unfinished
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy, write_dataset
 
@@ -112,6 +112,28 @@ def test_a_release_that_is_current_again_is_not_one_of_this_run(
     outcome = Outcome(2, "id", ["the source is gone"])
     monkeypatch.setattr(launch, "_launched", run)
     assert launch.launch(spec, home, Runtime(home=str(home.root))) is outcome
+
+
+def test_the_release_of_a_killed_run_is_not_one_of_this_run(
+    home: Home, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run is killed after its folder appeared; the next one enters its line in the ledger, and fails after that."""
+    publish(home, "aaaa")
+    folder = home.releases / "people" / "bbbb"
+    folder.mkdir()
+    (folder / "manifest.json").write_text('{"version": "bbbb"}')
+    with home.lock("ledger"):
+        unfinished.note(home, "publish", "people", "bbbb", sha256_of(folder / "manifest.json"))
+
+    def run(*_: object) -> Outcome:
+        with home.lock("ledger"):
+            unfinished.finish(home)
+        return outcome
+
+    outcome = Outcome(2, "id", ["the source is gone"])
+    monkeypatch.setattr(launch, "_launched", run)
+    assert launch.launch(spec, home, Runtime(home=str(home.root))) is outcome
+    assert ledger.last_version(home, "people") == "bbbb"
 
 
 @pytest.mark.parametrize("signed", [True, False])

@@ -115,6 +115,21 @@ def test_what_does_not_fit_is_told(
     assert "is not the policy of the release" in problem
 
 
+def test_the_commitment_that_an_opening_states_is_compared_too(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
+) -> None:
+    """Whoever compares it with the manifest by eye, and then runs the check, would have been told that all fits."""
+    file = home.private / "openings" / "people" / f"{released['version']}.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps(content | {"commitment": "00" * 32}))
+    assert check_opening(Opening.read(file), released, spec, engine, tmp_path) == [
+        "the commitment that the opening states does not follow from its secret and what it opens"
+    ]
+    del content["commitment"]  # it follows from the rest
+    file.write_text(json.dumps(content))
+    assert check_opening(Opening.read(file), released, spec, engine, tmp_path) == []
+
+
 def test_the_owner_sees_the_release_beside_its_source(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
