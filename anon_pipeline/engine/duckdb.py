@@ -18,7 +18,7 @@ from anon_pipeline.engine.relational import SqlEngine
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import OpenSource, is_ordered
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Column, ReleaseSpec, Source
 
 FAILED = "the table could not be processed"
@@ -33,6 +33,10 @@ MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan"
 ALSO_A_CODE = "NA"
 #: A column has codes of two letters if so many others stand in it, in such a share of its known values.
 OTHER_CODES, SHARE_OF_CODES = 3, 0.9
+
+
+#: What has to do with the machine and not with a spec or a table.
+MAY_PASS = (duckdb.OutOfMemoryException, duckdb.IOException)
 
 
 def _sentence(error: duckdb.Error) -> str:
@@ -97,7 +101,8 @@ class DuckDBEngine(SqlEngine):
                 yield DuckDBSession(connection, files)
         except duckdb.Error as error:
             _OPEN.pop(os.getpid(), None)  # after an error the next session starts from nothing
-            raise InputError(_sentence(error)) from None
+            kind = Unavailable if isinstance(error, MAY_PASS) else InputError
+            raise kind(_sentence(error)) from None
 
     def _opened(
         self, session: Session, spec: ReleaseSpec, scratch: Path, by_itself: bool = False

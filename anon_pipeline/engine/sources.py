@@ -183,7 +183,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
-        raise InputError(f"{label}: cannot be read: {harmless(error)}") from None
+        raise (Unavailable if may_pass(error) else InputError)(f"{label}: cannot be read: {harmless(error)}") from None
     except PermissionError:
         raise InputError(f"{label}: cannot be read: permission denied") from None
     except OSError as error:
@@ -345,6 +345,11 @@ def empty_rows(connection: duckdb.DuckDBPyConnection, source: Source, path: Path
         empty = " AND ".join(f"{quoted(name)} IS NULL" for name in names)
         ((counted,),) = connection.execute(f"SELECT count(*) FROM {rows} WHERE {empty}").fetchall()
     return int(counted)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a library failed for want of disk, or since another program holds a database, and not by the table."""
+    return any(sign in str(error) for sign in ("No space left", "Could not set lock", "database is locked"))
 
 
 def harmless(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from threading import Thread, current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.workers import bytes_of
 
 if TYPE_CHECKING:
@@ -234,7 +234,12 @@ def harmless(sentence: str) -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as error:
-        raise InputError(_reason(error, sentence)) from None
+        reason = _reason(error, sentence)
+        raise (Unavailable if any(sign in reason for sign in MAY_PASS) else InputError)(reason) from None
+
+
+#: What has to do with the machine and not with a spec or a table.
+MAY_PASS = ("out of memory", "the disk is full")
 
 
 def _reason(error: BaseException, sentence: str) -> str:

@@ -37,7 +37,7 @@ def told_together(run: Run, raw_data: Stage, aggregated_table: Stage) -> Beside:
         If a released manifest is not what was published.
     """
     spec, same, beside = run.spec, SamePeople(run, raw_data), Beside(REMEDY)
-    candidate = Linked("this table", spec, same.facts.types(), aggregated_table.folder / DATA)
+    candidate = Linked("this table", spec, same.facts.types(), aggregated_table.folder / DATA, kinds=same.kinds)
     others: list[Linked] = []
     for released in releases_beside(run.home, spec.dataset, aggregated_table.facts["version"]):
         try:

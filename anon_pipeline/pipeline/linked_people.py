@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.engine.stored_kinds import as_kind
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.keys import Secrets
@@ -30,13 +31,29 @@ from anon_pipeline.spec import ReleaseSpec
 
 
 def masked_columns(table: Linked, people: pa.Table) -> dict[str, pa.Array]:
-    """The columns that it uses, as its steps show them."""
+    """The columns that it uses, as its steps show them.
+
+    Raises
+    ------
+    InputError
+        If values are in other kinds than when it was made, and cannot be put into these.
+    """
     spec = table.spec
     types = {name: table.types[name] for name in table.used}
     steps = {name: cast(tuple[Technique, ...], spec.columns[name].steps) for name in table.used}
     resources = Resources(spec.dataset, None, Secrets(folder=spec.folder), spec.folder)
-    masked, _ = apply_steps(people.select(list(table.used)), types, steps, (), resources)
+    read = pa.table({name: _as_then(people.column(name), table.kinds.get(name), name) for name in table.used})
+    masked, _ = apply_steps(read, types, steps, (), resources)
     return {name: masked.column(name).combine_chunks() for name in table.used}
+
+
+def _as_then(column: pa.ChunkedArray, kind: str | None, name: str) -> pa.Array:
+    """A column in the kind in which it was stored for the release, as far as that is known."""
+    together = column.combine_chunks()
+    in_kind = together if kind is None else as_kind(together, kind)
+    if in_kind is None:
+        raise InputError(f"the column {name} is stored in another way")
+    return in_kind
 
 
 def linked_groups(table: Linked, people: pa.Table) -> tuple[LinkedTable, dict[str, pa.Array]]:

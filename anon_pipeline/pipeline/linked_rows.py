@@ -80,7 +80,7 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
     spec, same, beside = run.spec, SamePeople(run, raw_data), Beside(REMEDY)
     known = known_classes.FILE if spec.across_releases is None else MEMBERS
     files = candidate.folder / CLASSES, candidate.folder / known
-    this = Linked("this release", spec, same.facts.types(), *files, spec.dataset)
+    this = Linked("this release", spec, same.facts.types(), *files, spec.dataset, same.kinds)
     others = _others(run, same, this, candidate.facts["version"], beside)
     classes = _classes(run, same, this, others, beside) if others else {}
     if this.name not in classes:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 import pyarrow as pa
 
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.stored_kinds import content_hash_as, kinds_of
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import scratch
 from anon_pipeline.masking.aggregation import Aggregate, aggregate_for_readers
@@ -43,6 +44,7 @@ class Linked:
     classes : the file with the class of each tuple of quasi-identifiers, or of each person who is followed; for rows
         only
     dataset : whose release it is
+    kinds : the kinds in which its source was stored, by column; empty where they are not known
     """
 
     name: str
@@ -51,6 +53,7 @@ class Linked:
     table: Path
     classes: Path | None = None
     dataset: str = ""
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def step(self) -> Aggregate:
@@ -88,6 +91,7 @@ class SamePeople:
         self.run, self.facts = run, SourceFacts.from_json(raw_data.facts)
         self.rows = self.facts.rows + int(raw_data.facts["held_out"]) + self.facts.left_out
         self.content_hash = raw_data.facts["read"]
+        self.kinds: Mapping[str, str] = raw_data.facts.get("kinds", {})
         # The same source is read once for all specs that read it in the same way.
         self._as_read: dict[str, SourceFacts | None] = {}
 
@@ -107,9 +111,8 @@ class SamePeople:
         if released.content_hash is None:
             raise InputError("its opening is not in this home, and it may be of as many people")
         self._require_unchanged()
-        for written_as_here in (True, False):
-            spec = released.spec_for(self.run.spec, written_as_here)
-            read = self._read(spec)
+        for spec in released.readings(self.run.spec):
+            read = self._read(spec, released.kinds)
             if read is not None and read.content_hash == released.content_hash:
                 released.require_as_published()
                 return self._linked(released, spec, read.types())
@@ -129,23 +132,31 @@ class SamePeople:
         Unavailable
             If it is another one.
         """
-        now = self._read(self.run.spec)
+        now = self._read(self.run.spec, {})
         if now is None or now.content_hash != self.content_hash:
             raise Unavailable(CHANGED)
 
-    def _read(self, spec: ReleaseSpec) -> SourceFacts | None:
+    def _read(self, spec: ReleaseSpec, kinds: Mapping[str, str]) -> SourceFacts | None:
         """What the source is under another spec; None where it has other columns or values than that reads.
+
+        Parameters
+        ----------
+        kinds : those for which its content is hashed, where its values are in others
 
         Raises
         ------
         Unavailable
-            If it cannot be read by its own spec now either: then nobody can tell.
+            If it cannot be read just now, or by its own spec either: then nobody can tell.
         """
-        reading = _reading(spec)
+        reading = json.dumps([_reading(spec), dict(kinds)], sort_keys=True)
         if reading not in self._as_read:
             with scratch(self.run.home.private_folder("scratch")) as folder:
                 try:
-                    self._as_read[reading] = self.run.engine.store_source(spec, folder / DATA)
+                    self._as_read[reading] = _in_kinds(
+                        self.run.engine.store_source(spec, folder / DATA), folder / DATA, kinds
+                    )
+                except Unavailable:
+                    raise  # another spec reads more columns, for which there may be no memory left
                 except InputError:
                     self._store(self.run.spec, folder / "own.parquet")
                     self._as_read[reading] = None
@@ -160,10 +171,10 @@ class SamePeople:
 
     def _linked(self, released: StandingRelease, spec: ReleaseSpec, types: Mapping[str, ColumnType]) -> Linked:
         if released.is_groups:
-            return Linked(released.name, spec, types, released.table)
+            return Linked(released.name, spec, types, released.table, kinds=released.kinds)
         kept = known_classes.kept if spec.across_releases is None else release_history.members
         classes = kept(self.run.home, released.dataset, released.version)
-        return Linked(released.name, spec, types, released.table, classes, released.dataset)
+        return Linked(released.name, spec, types, released.table, classes, released.dataset, released.kinds)
 
     def everybody(self, tables: Sequence[Linked]) -> pa.Table:
         """Everybody, a row each, with the columns of all tables, as the source is read for them.
@@ -190,6 +201,13 @@ class SamePeople:
                 raise Unavailable(CHANGED)
             require_memory(stored.rows, len(stored.columns), usable_memory(run.memory_limit))
             return run.engine.everybody(folder / DATA)
+
+
+def _in_kinds(read: SourceFacts, table: Path, kinds: Mapping[str, str]) -> SourceFacts:
+    """What was read, with the hash that its content has in the kinds of another export of it, if it has one."""
+    if not kinds or kinds == kinds_of(table):
+        return read
+    return replace(read, content_hash=content_hash_as(table, kinds) or read.content_hash)
 
 
 def _reading(spec: ReleaseSpec) -> str:

@@ -171,7 +171,8 @@ def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:
     source = SourceFacts.from_json(facts)
     columns = manifest.source_columns(spec, source)
     table = {} if source.table is None else {"table": source.table}
-    return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **table}
+    kinds = {"kinds": facts["kinds"]} if "kinds" in facts else {}
+    return {"rows": source.rows, "content_hash": facts["read"], "columns": columns, **kinds, **table}
 
 
 def _without_target(spec: ReleaseSpec, source: SourceFacts, noise: Noise) -> Facts:

@@ -13,6 +13,7 @@ import hmac
 import json
 import re
 import secrets
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,16 +57,19 @@ class Opening:
     opens : the content
     secret : 64 hexadecimal digits
     stated : the commitment that its file states, which people compare by eye; None where it states none
+    kinds : the kinds in which the source was stored, by column, to know the same people in another export; not part of
+        the commitment, and empty where they are not known
     """
 
     opens: Opened
     secret: str = field(repr=False)
     stated: str | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def drawn(cls, opens: Opened) -> Opening:
+    def drawn(cls, opens: Opened, kinds: Mapping[str, str] | None = None) -> Opening:
         """An opening with a new secret of 256 random bits, which is used for nothing else."""
-        return cls(opens, secrets.token_hex(32))
+        return cls(opens, secrets.token_hex(32), kinds=kinds or {})
 
     @property
     def commitment(self) -> str:
@@ -74,7 +78,8 @@ class Opening:
         return hmac.digest(bytes.fromhex(self.secret), message, hashlib.sha256).hex()
 
     def to_json(self) -> dict[str, Any]:
-        return {"commitment": self.commitment, "secret": self.secret, "opens": asdict(self.opens), "how": HOW}
+        kinds = {"kinds": dict(self.kinds)} if self.kinds else {}
+        return {"commitment": self.commitment, "secret": self.secret, "opens": asdict(self.opens), "how": HOW, **kinds}
 
     def keep(self, home: Home) -> None:
         """Write it into the private zone; called before the release appears, so that no release lacks its opening."""
@@ -92,7 +97,8 @@ class Opening:
         """
         try:
             content = json.loads(file.read_text(encoding="utf-8"))
-            opening = cls(Opened(**content["opens"]), content["secret"], content.get("commitment"))
+            opens, secret = Opened(**content["opens"]), content["secret"]
+            opening = cls(opens, secret, content.get("commitment"), dict(content.get("kinds", {})))
             if len(bytes.fromhex(opening.secret)) != 32:
                 raise ValueError
             if not all(re.fullmatch(r"\w+", name) for name in (opening.opens.dataset, opening.opens.version)):

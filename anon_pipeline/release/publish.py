@@ -46,7 +46,7 @@ def publish(
     ----------
     candidate : folder in the private zone whose checks have all passed
     facts : the parts of the manifest that earlier steps have measured; `source` holds the source's content hash, of
-        which only a commitment is published
+        which only a commitment is published, and its kinds, which are not published
     remember : called with the version before a new release appears, to extend the release history
 
     Raises
@@ -61,8 +61,9 @@ def publish(
     hashes = {name: engine.content_hash(candidate / name)[1] for name in tables}
     version = manifest.version_of(spec, hashes)
     source = dict(facts["source"])
-    content_hash = source.pop("content_hash")
-    opening = Opening.drawn(Opened(spec.dataset, version, facts["rows"]["source"], content_hash, spec.source.query))
+    content_hash, kinds = source.pop("content_hash"), source.pop("kinds", None)
+    opened = Opened(spec.dataset, version, facts["rows"]["source"], content_hash, spec.source.query)
+    opening = Opening.drawn(opened, kinds)
 
     def write(staged: Path) -> dict[str, Any]:
         for name in tables:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,7 @@ class StandingRelease:
     policy : its spec as it was published
     rows : the people that were read for it
     content_hash : the content of its source as read under its spec; None where its opening is not in this home
+    kinds : the kinds in which its source was stored, by column; empty where they are not known
     """
 
     dataset: str
@@ -41,6 +44,7 @@ class StandingRelease:
     policy: dict[str, Any]
     rows: int
     content_hash: str | None
+    kinds: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -61,19 +65,43 @@ class StandingRelease:
         if not self.table.is_file() or sha256_of(self.table) != self.sha256:
             raise InputError(f"its {self.table.name} is not what was published; run `anon-pipeline releases verify`")
 
-    def spec_for(self, spec: ReleaseSpec, written_as_here: bool) -> ReleaseSpec:
-        """Its spec, about the source of another one, without the columns that only that one names.
+    def readings(self, spec: ReleaseSpec) -> Iterator[ReleaseSpec]:
+        """Its spec, about the source of another one, for each way in which that may be written.
 
-        Everything that its policy does not state has its default, and is not what the other spec says.
-
-        Parameters
-        ----------
-        written_as_here : the file is read as the other spec reads it; otherwise as it was read for this table
+        The same people may lie in a file that is written in another way: so each of how the file is written, what
+        marks a missing value and how dates are written is taken as the other spec says it, and as this one did.
 
         Raises
         ------
         InputError
             If its policy is not one that this code reads.
+        """
+        read = self._read(spec)
+        named = {
+            name: column for name, column in read.columns.items() if name in spec.columns or _is_needed(read, name)
+        }
+        stated_names = set(ReleaseSpec.model_fields) - set(NO_POLICY) - {"source"} | {"privacy"}
+        changes = {name: getattr(read, name) for name in stated_names}
+        for file_of, marks_of in product((spec, read), repeat=2):
+            said = {key: getattr(marks_of.source if key in MARKS else file_of.source, key) for key in SAID_OF_SOURCE}
+            # The same people may have come from a text file then, and now from none.
+            source = as_that_kind(spec.source.model_copy(update=said), spec.source_path)
+            for formats_of, only_stored in product((spec, read), (True, False)):
+                columns = {
+                    name: column.model_copy(
+                        update={
+                            "missing": _said(name, "missing", marks_of, read, spec, only_stored),
+                            "format": _said(name, "format", formats_of, read, spec, only_stored),
+                        }
+                    )
+                    for name, column in named.items()
+                }
+                yield spec.model_copy(update=changes | {"source": source, "columns": columns})
+
+    def _read(self, spec: ReleaseSpec) -> ReleaseSpec:
+        """Its spec, without the place of its source.
+
+        Everything that its policy does not state has its default, and is not what the other spec says.
         """
         demands: dict[str, list[dict[str, Any]]] = {}
         for demand in self.policy["privacy"]:
@@ -87,7 +115,7 @@ class StandingRelease:
         others = [name for name, column in spec.columns.items() if name not in columns and not column.made]
         said = {name: value for name, value in self.policy["source"].items() if value is not None}
         try:
-            read = ReleaseSpec.model_validate(
+            return ReleaseSpec.model_validate(
                 {
                     **self.policy,
                     "columns": columns | {name: {"role": "exclude"} for name in others},
@@ -97,22 +125,21 @@ class StandingRelease:
             )
         except (ValidationError, InputError):
             raise InputError("its spec cannot be read by this version") from None
-        stated_names = set(ReleaseSpec.model_fields) - set(NO_POLICY) - {"source"} | {"privacy"}
-        changes = {name: getattr(read, name) for name in stated_names}
-        if written_as_here:
-            written = {name: {key: getattr(spec.columns[name], key) for key in WRITTEN} for name in spec.columns}
-            changes["columns"] = {
-                name: column.model_copy(update=written.get(name, {})) for name, column in read.columns.items()
-            }
-        else:
-            how = {name: getattr(read.source, name) for name in SAID_OF_SOURCE}
-            # The same people may have come from a text file then, and now from none.
-            changes["source"] = as_that_kind(spec.source.model_copy(update=how), spec.source_path)
-        return spec.model_copy(update=changes)
 
 
-#: Keys of a column that say how a file writes it.
-WRITTEN = ("format", "missing")
+#: Keys of a source that mark a value as missing.
+MARKS = ("missing",)
+
+
+def _is_needed(spec: ReleaseSpec, name: str) -> bool:
+    """Whether a source without this column cannot be read: it is not, if nothing is read from it."""
+    return spec.columns[name].made or name in spec.stored
+
+
+def _said(name: str, key: str, said_by: ReleaseSpec, own: ReleaseSpec, other: ReleaseSpec, only_stored: bool) -> Any:
+    """What a spec says of how a column is written, or another one where it need not say it, since it reads no such."""
+    says_nothing = name not in said_by.columns or (only_stored and said_by is other and name not in other.stored)
+    return getattr((own if says_nothing else said_by).columns[name], key)
 
 
 def standing_releases(home: Home) -> list[StandingRelease]:
@@ -141,17 +168,24 @@ def standing_releases(home: Home) -> list[StandingRelease]:
         content = json.loads(manifest.read_text(encoding="utf-8"))
         if content.get("kind") is not None or "questions" in content:
             continue
-        try:
-            content_hash = opening_of(home, entry.version, entry.dataset).opens.content_hash
-        except InputError:
-            content_hash = None
+        content_hash, kinds = _opened(home, entry)
         is_groups, rows = content.get("groups") is not None, int(content["rows"]["source"])
         table = folder / (DATA if is_groups else CLASSES)
         sha256 = content["files"][table.name]["sha256"]
+        policy = content["spec"]
         found.append(
-            StandingRelease(entry.dataset, entry.version, is_groups, table, sha256, content["spec"], rows, content_hash)
+            StandingRelease(entry.dataset, entry.version, is_groups, table, sha256, policy, rows, content_hash, kinds)
         )
     return found
+
+
+def _opened(home: Home, entry: ledger.Entry) -> tuple[str | None, Mapping[str, str]]:
+    """The content of the source of a release and the kinds in which it was stored, if its opening is in this home."""
+    try:
+        opening = opening_of(home, entry.version, entry.dataset)
+    except InputError:
+        return None, {}
+    return opening.opens.content_hash, opening.kinds
 
 
 def releases_beside(home: Home, dataset: str, version: str) -> list[StandingRelease]:

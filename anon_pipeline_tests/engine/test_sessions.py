@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pytest
 from anon_pipeline.engine import duckdb as duckdb_engine
 from anon_pipeline.engine import few_texts
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
@@ -48,6 +49,19 @@ def test_a_text_has_its_place_in_its_domain_and_no_other(
         assert session.rows(f"SELECT x, {code} FROM told") == [("b", 1), ("a'", 2), ("", 3), ("ü", 4), (None, 0)]
     with pytest.raises(InputError), engine._session() as session:
         session.rows(f"SELECT {session.coded_text(0, domain, 'x')[0]} FROM (VALUES ('b'), ('c')) AS told(x)")
+
+
+@pytest.mark.parametrize(
+    ("error", "may_pass"),
+    [(duckdb.OutOfMemoryException, True), (duckdb.IOException, True), (duckdb.ConversionException, False)],
+)
+def test_what_a_machine_lacks_is_no_fault_of_the_table(
+    engine: DuckDBEngine, error: type[duckdb.Error], may_pass: bool
+) -> None:
+    """A table that there was no memory to read was taken for one of other columns."""
+    with pytest.raises(InputError) as raised, engine._session():
+        raise error("Ann")
+    assert (type(raised.value) is Unavailable) is may_pass
 
 
 def test_an_error_ends_the_engine_or_changes_how_it_works(engine: DuckDBEngine) -> None:

@@ -6,9 +6,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from anon_pipeline.errors import Refused
-from anon_pipeline.pipeline.execution import make
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import Refused, Unavailable
+from anon_pipeline.pipeline.checks.group import CHECKS, LINKED
+from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.pipeline.test_linked_groups import COARSE, FINE, Place, answered, people, released
 
 TWO = ["town", "sex"]
@@ -56,6 +59,73 @@ def test_another_file_of_the_same_people_is_of_the_same_people(
     fine = released(place.run("figures", FINE, "again.csv", how=how, more_columns={"born": born | days}))
     gate = answered(place.run("others", COARSE, more_columns={"born": born}))
     assert f"beside figures/{fine.version}, of the same people" in gate.sentence
+
+
+DAYS = {"role": "insensitive", "type": "date", "format": ["%d.%m.%Y"]}
+
+
+def test_so_is_one_of_which_the_candidate_reads_less(place: Place) -> None:
+    """It does not say how the days are written, which it does not read, and its file is written in another way."""
+    exported = people().assign(born=pd.date_range("2000-01-01", periods=400))
+    for name, mark in (("people.csv", ","), ("again.csv", ";")):
+        exported.to_csv(place.root / name, index=False, date_format="%d.%m.%Y", sep=mark)
+    fine = released(place.run("figures", FINE, "again.csv", how={"delimiter": ";"}, more_columns={"born": DAYS}))
+    gate = answered(place.run("others", COARSE, more_columns={"born": {"role": "exclude"}}))
+    assert f"beside figures/{fine.version}, of the same people" in gate.sentence
+
+
+def test_so_is_one_in_which_only_the_other_spec_knows_what_is_missing(place: Place) -> None:
+    exported = people().assign(sex=people()["sex"].where(people().index % 50 > 0, "?"))
+    for name, mark in (("people.csv", ","), ("again.csv", ";")):
+        exported.to_csv(place.root / name, index=False, sep=mark)
+    how = {"delimiter": ";", "missing": ["?"]}
+    fine = released(place.run("figures", FINE, "again.csv", how=how))
+    gate = answered(place.run("others", COARSE, of_columns={"sex": {"role": "exclude"}}))
+    assert f"figures/{fine.version} is of the same people and cannot be judged: source.missing" in gate.sentence
+
+
+def test_so_is_one_without_a_column_that_the_other_spec_excludes(place: Place) -> None:
+    people().assign(visits=1).to_csv(place.root / "again.csv", index=False)
+    fine = released(place.run("figures", FINE, "again.csv", more_columns={"visits": {"role": "exclude"}}))
+    gate = answered(place.run("others", COARSE))
+    assert f"beside figures/{fine.version}, of the same people" in gate.sentence
+
+
+@pytest.mark.parametrize("kinds", [("csv", "parquet"), ("parquet", "csv")])
+def test_so_is_one_in_which_codes_and_days_are_stored_in_another_way(place: Place, kinds: tuple[str, str]) -> None:
+    """Codes are numbers in a Parquet file and texts in a CSV, days are moments, and gaps make decimals of numbers."""
+    numbered = people().assign(town=people()["town"].factorize()[0], born=pd.Timestamp(2000, 1, 31))
+    numbered["income"] = numbered["income"].where(numbered.index % 40 > 0).astype("Int64")
+    numbered.to_parquet(place.root / "people.parquet")
+    numbered.assign(income=numbered["income"].astype(float)).to_csv(place.root / "people.csv", index=False)
+    columns: dict[str, Any] = {
+        "of_columns": {"town": {"type": "categorical"}},
+        "more_columns": {"born": {"role": "insensitive", "type": "date"}},
+    }
+    fine = released(place.run("figures", FINE, f"people.{kinds[0]}", **columns))
+    gate = answered(place.run("others", COARSE, f"people.{kinds[1]}", **columns))
+    assert f"beside figures/{fine.version}, of the same people" in gate.sentence
+    assert not gate.passed and not gate.crashed
+
+
+def test_a_spec_that_there_is_no_memory_to_read_by_is_not_that_of_other_people(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads more columns than the candidate, and that was enough to pass beside it."""
+    released(place.run("figures", FINE))
+    run = place.run("others", COARSE, of_columns={"sex": {"role": "exclude"}})
+    graph, as_ever = graph_of(run.spec), run.engine.store_source
+    for step in graph.steps[:3]:
+        make(graph, step, run)
+
+    def reads_little(spec: ReleaseSpec, destination: Path) -> SourceFacts:
+        if "sex" in spec.stored:
+            raise Unavailable("DuckDB ran out of memory")
+        return as_ever(spec, destination)
+
+    monkeypatch.setattr(run.engine, "store_source", reads_little)
+    (gate,) = [one for one in answer(graph, CHECKS, run) if one.name == LINKED]
+    assert not gate.passed and "cannot be judged: DuckDB ran out of memory" in gate.sentence
 
 
 def test_so_is_one_with_more_columns(place: Place) -> None:

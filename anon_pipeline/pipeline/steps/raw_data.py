@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.stored_kinds import kinds_of
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.metadata import Column, Schema
@@ -41,7 +41,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
-    facts: dict[str, Any] = {**stored.to_json(), "held_out": held_out, "read": read}
+    facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds_of(folder / DATA)}
     return StepResult(
         facts,
         stored.rows,
