@@ -15,7 +15,7 @@ from anon_pipeline.pipeline.linked_question import Beside
 from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.linked_classes import known_by_difference
+from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, newly_known_beside_rows
 from anon_pipeline.privacy.linked_tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.standing_releases import releases_beside
@@ -71,15 +71,22 @@ def _judge_all(run: Run, people: pa.Table, candidate: Linked, others: Sequence[L
     except Undecided as error:
         for table in tables:
             beside.add_unjudged(table.name, error)
+    _judge_beside_rows(run, people, candidate, [other for other in others if other.classes is not None], beside)
+
+
+def _judge_beside_rows(run: Run, people: pa.Table, candidate: Linked, others: Sequence[Linked], beside: Beside) -> None:
+    """Judge the candidate beside each release of rows, and beside the linked rows of all of them."""
+    readers = candidate.readers.union(*(other.readers for other in others))
+    rows: dict[str, LinkedClasses] = {}
     for other in others:
-        if other.classes is None:
-            continue
         try:
-            mine, rows = (linked_classes(run.home, table, people) for table in (candidate, other))
+            mine, rows[other.name] = (linked_classes(run.home, table, people, readers) for table in (candidate, other))
         except InputError as error:
             beside.add_unjudged(other.name, error)
         else:
-            beside.add_difference(other.name, known_by_difference(mine, rows))
+            beside.add_difference(other.name, known_by_difference(mine, rows[other.name]))
+    if len(rows) > 1:
+        beside.add_difference(", ".join(rows), newly_known_beside_rows(mine, list(rows.values())))
 
 
 def _judge(

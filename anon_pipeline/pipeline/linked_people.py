@@ -20,7 +20,7 @@ from anon_pipeline.masking.aggregation import MEAN, PEOPLE
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.grouping import groups_of
-from anon_pipeline.pipeline.same_people import Linked
+from anon_pipeline.pipeline.same_people import Linked, follows_from_the_value
 from anon_pipeline.privacy.group_table import threshold_of
 from anon_pipeline.privacy.linked_classes import LinkedClasses
 from anon_pipeline.privacy.linked_tables import NOT_IN, LinkedTable
@@ -30,21 +30,21 @@ from anon_pipeline.sequential.guarantees import ABSENT
 from anon_pipeline.spec import ReleaseSpec
 
 
-def masked_columns(table: Linked, people: pa.Table) -> dict[str, pa.Array]:
-    """The columns that it uses, as its steps show them.
+def masked_columns(table: Linked, people: pa.Table, names: Sequence[str] | None = None) -> dict[str, pa.Array]:
+    """The columns that it uses, or others, as its steps show them.
 
     Raises
     ------
     InputError
         If values are in other kinds than when it was made, and cannot be put into these.
     """
-    spec = table.spec
-    types = {name: table.types[name] for name in table.used}
-    steps = {name: cast(tuple[Technique, ...], spec.columns[name].steps) for name in table.used}
+    spec, names = table.spec, table.used if names is None else names
+    types = {name: table.types[name] for name in names}
+    steps = {name: cast(tuple[Technique, ...], spec.columns[name].steps) for name in names}
     resources = Resources(spec.dataset, None, Secrets(folder=spec.folder), spec.folder)
-    read = pa.table({name: _as_then(people.column(name), table.kinds.get(name), name) for name in table.used})
+    read = pa.table({name: _as_then(people.column(name), table.kinds.get(name), name) for name in names})
     masked, _ = apply_steps(read, types, steps, (), resources)
-    return {name: masked.column(name).combine_chunks() for name in table.used}
+    return {name: masked.column(name).combine_chunks() for name in names}
 
 
 def _as_then(column: pa.ChunkedArray, kind: str | None, name: str) -> pa.Array:
@@ -85,11 +85,15 @@ def linked_groups(table: Linked, people: pa.Table) -> tuple[LinkedTable, dict[st
     return LinkedTable(np.where(is_in, groups, NOT_IN), is_published, threshold_of(spec), means, dominance), columns
 
 
-def linked_classes(home: Home, table: Linked, people: pa.Table) -> LinkedClasses:
+def linked_classes(home: Home, table: Linked, people: pa.Table, readers: frozenset[str]) -> LinkedClasses:
     """Rows as their classes group these people, or a table of groups as it groups those whom readers can place.
 
     Readers can place people by the quasi-identifiers, and by what the step says that they know. Of a group by these
     alone they know all values if any of its finer groups is shown, or so it is taken.
+
+    Parameters
+    ----------
+    readers : the columns that readers of any of the releases know
 
     Raises
     ------
@@ -97,13 +101,7 @@ def linked_classes(home: Home, table: Linked, people: pa.Table) -> LinkedClasses
         If its classes are not those of these people.
     """
     if table.classes is None:
-        groups, columns = linked_groups(table, people)
-        step, quasi_identifiers = table.step, table.spec.quasi_identifiers
-        placed = [columns[name] for name in step.columns if name in quasi_identifiers or name in (step.known or ())]
-        shown = groups.equations(groups.published) != NOT_IN
-        by_readers = groups_of(placed) if placed else np.zeros(len(shown), dtype=np.int64)
-        counts = np.isin(by_readers, by_readers[shown]) & (groups.groups != NOT_IN)
-        return LinkedClasses(np.where(counts, by_readers, NOT_IN), groups.threshold)
+        return _placed_groups(table, people, readers)
     if table.spec.across_releases is not None:
         classes = _classes_of_followed(home, table, people)
     else:
@@ -115,7 +113,32 @@ def linked_classes(home: Home, table: Linked, people: pa.Table) -> LinkedClasses
     counts = np.bincount(classes[classes != NOT_IN], minlength=len(sizes))
     if len(counts) != len(sizes) or ((counts < sizes) if table.selection else (counts != sizes)).any():
         raise InputError("its classes are not those of this source under its spec")
-    return LinkedClasses(classes, table.spec.k)
+    names = [name for name in table.spec.released if name in readers - table.readers and name in table.types]
+    kept = {name: groups_of([column]) for name, column in _as_kept(table, people, names).items()}
+    return LinkedClasses(classes, table.spec.k, table.readers, kept)
+
+
+def _as_kept(table: Linked, people: pa.Table, names: Sequence[str]) -> dict[str, pa.Array]:
+    """Kept columns as its steps show them; what draws or looks at other people is taken to hide nothing."""
+    steps = {name: cast(tuple[Technique, ...], table.spec.columns[name].steps) for name in names}
+    masked = [name for name in names if all(follows_from_the_value(step) for step in steps[name])]
+    as_read = {name: people.column(name).combine_chunks() for name in names}
+    return as_read | (masked_columns(table, people, masked) if masked else {})
+
+
+def _placed_groups(table: Linked, people: pa.Table, readers: frozenset[str]) -> LinkedClasses:
+    groups, columns = linked_groups(table, people)
+    shown = groups.equations(groups.published) != NOT_IN
+
+    def placed_by(names: Sequence[str]) -> IntArray:
+        """The group of each person by these columns, NOT_IN where none of its finer groups is shown, shape (n,)."""
+        placed = groups_of([columns[name] for name in names]) if names else np.zeros(len(shown), dtype=np.int64)
+        return np.where(np.isin(placed, placed[shown]) & (groups.groups != NOT_IN), placed, NOT_IN)
+
+    by_readers = [name for name in table.step.columns if name in table.readers]
+    others = [name for name in table.step.columns if name in readers - table.readers]
+    kept = {name: placed_by([*by_readers, name]) for name in others}
+    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept)
 
 
 def _classes_of_followed(home: Home, table: Linked, people: pa.Table) -> IntArray:

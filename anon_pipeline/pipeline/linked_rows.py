@@ -17,7 +17,12 @@ from anon_pipeline.pipeline.linked_question import Beside
 from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, with_few_candidates
+from anon_pipeline.privacy.linked_classes import (
+    LinkedClasses,
+    known_by_difference,
+    newly_known_beside_groups,
+    with_few_candidates,
+)
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside
@@ -36,11 +41,19 @@ REMEDY = (
 )
 
 
-def few_candidates(people: int, releases: tuple[str, ...]) -> str:
-    """How many people are alike with too few in all releases."""
+def few_candidates(people: int, releases: tuple[str, ...], columns: tuple[str, ...] = ()) -> str:
+    """How many people are alike with too few in all releases, and the columns that not all specs call known."""
+    known = f"; {', '.join(columns)} is kept in one of them and a quasi-identifier of another" if columns else ""
     return (
         f"beside {', '.join(releases)}, of the same people, {people:,} people share their classes with fewer than k, "
-        "and their rows can be linked by the columns that are kept"
+        f"and their rows can be linked by the columns that are kept{known}"
+    )
+
+
+def _known_and_kept(*releases: LinkedClasses) -> tuple[str, ...]:
+    """The columns that a release keeps and readers of another know."""
+    return tuple(
+        sorted({name for of in releases for name in of.kept if any(name in beside.readers for beside in releases)})
     )
 
 
@@ -92,9 +105,11 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
 
     rows, versions = of(ROWS), of(VERSION)
     few = with_few_candidates(mine, list(rows.values()))
-    beside.add(few, few_candidates(few, tuple(rows)))
+    beside.add(few, few_candidates(few, tuple(rows), _known_and_kept(mine, *rows.values())))
     for name, groups in of(GROUPS).items():
         beside.add_difference(name, known_by_difference(mine, groups))
+        linked = newly_known_beside_groups(mine, list(rows.values()), groups)
+        beside.add_difference(f"{name} and {', '.join(rows)}", linked)
     if few := with_few_candidates(mine, list(versions.values())):
         log.warning("%s: %s; see across_releases", spec.dataset, few_candidates(few, tuple(versions)))
     return beside
@@ -131,16 +146,17 @@ def _classes(
 ) -> dict[str, LinkedClasses]:
     """The classes of everybody in this release and in the others, by name; nothing where this one has none."""
     classes: dict[str, LinkedClasses] = {}
+    readers = this.readers.union(*(other.linked.readers for other in others.values()))
     try:
         people = same.everybody([this, *(other.linked for other in others.values())])
-        classes[this.name] = linked_classes(run.home, this, people)
+        classes[this.name] = linked_classes(run.home, this, people, readers)
     except InputError as error:
         for name, other in others.items():
             _cannot_be_judged(run, beside, name, other.kind, error)
         return classes
     for name, other in others.items():
         try:
-            classes[name] = linked_classes(run.home, other.linked, people)
+            classes[name] = linked_classes(run.home, other.linked, people, readers)
         except InputError as error:
             _cannot_be_judged(run, beside, name, other.kind, error)
     return classes

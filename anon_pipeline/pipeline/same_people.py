@@ -65,6 +65,11 @@ class Linked:
         return self.step.used if self.classes is None else self.spec.quasi_identifiers
 
     @property
+    def readers(self) -> frozenset[str]:
+        """The columns whose values its readers are taken to know of everybody."""
+        return frozenset([*self.spec.quasi_identifiers, *((self.step.known or ()) if self.classes is None else ())])
+
+    @property
     def selection(self) -> str:
         """By what draw only some people are in it; empty where everybody is.
 
@@ -219,6 +224,11 @@ def _reading(spec: ReleaseSpec) -> str:
     return json.dumps([columns, spec.stored, spec.source.model_dump(mode="json"), said], sort_keys=True)
 
 
+def follows_from_the_value(step: Technique) -> bool:
+    """Whether what a step shows of a person follows from the value, with nothing drawn, secret or of other people."""
+    return isinstance(step, RowTechnique) and not step.random and step.key_source is None
+
+
 def require_alike(candidate: Linked, other: Linked) -> None:
     """Check that two tables can be counted from one reading of their source, cell by cell, and so judged together.
 
@@ -243,7 +253,7 @@ def require_alike(candidate: Linked, other: Linked) -> None:
             raise InputError(f"{table.name} has further steps on the whole table")
         for name in table.used:
             for step in cast(tuple[Technique, ...], table.spec.columns[name].steps):
-                if not isinstance(step, RowTechnique) or step.random or step.key_source is not None:
+                if not follows_from_the_value(step):
                     raise InputError(
                         f"in {table.name}, {step.technique} on {name} draws, needs a key or looks at other people"
                     )

@@ -3,22 +3,27 @@
 Readers are taken to know the quasi-identifiers of everybody, and so the class of everybody in each release. What they
 must not have is the kept values of fewer people than k. A joint cell is the people who share their classes in all
 releases. Rows of two releases can be linked by the columns that are kept, and then show the joint cell of a row. A
-table of groups has no rows to link; it can be added and subtracted.
+table of groups has no rows to link; it can be added and subtracted. A column that one release keeps and readers of
+another know tells the rows of a class apart.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.linked_tables import NOT_IN
 
 #: No bound: for people who are in no release.
 NO_BOUND = np.iinfo(np.int64).max
+
+
+Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +34,26 @@ class LinkedClasses:
     ----------
     classes : the class of each person, NOT_IN for people who are not in the release, shape (n,)
     k : the fewest people of a class
+    readers : the columns whose values its readers are taken to know of everybody
+    kept : a number for each person's value in other columns that it shows, NOT_IN where it does not show it, shape (n,)
+        each; by column
     """
 
     classes: IntArray
     k: int
+    readers: frozenset[str] = frozenset()
+    kept: Mapping[str, IntArray] = field(default_factory=dict)
+
+    def told_to(self, readers: frozenset[str]) -> IntArray:
+        """Its classes as readers tell them apart who know these columns, NOT_IN as in `classes`, shape (n,).
+
+        A column that one spec keeps can be a quasi-identifier of another: who knows it knows whose row is which.
+        """
+        names = sorted(readers & set(self.kept))
+        if not names:
+            return self.classes
+        joint = _joint([self.classes, *(self.kept[name] for name in names)])
+        return np.where(self.classes == NOT_IN, NOT_IN, joint)
 
 
 def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> int:
@@ -41,17 +62,7 @@ def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses
     Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
     releases demand different k, the smallest of those that show a person counts.
     """
-    if not others:
-        return 0
-    releases = (candidate, *others)
-    k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
-    together = _alike([of.classes for of in releases])
-    alone = _alike([candidate.classes])
-    former = _alike([of.classes for of in others])
-    is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
-    was_in = np.any([of.classes != NOT_IN for of in others], axis=0)
-    fewer = ((candidate.classes == NOT_IN) | (together < alone)) & (~was_in | (together < former))
-    return int((is_in & (together < k) & fewer).sum())
+    return int(_few(candidate, others).sum())
 
 
 def known_by_difference(first: LinkedClasses, second: LinkedClasses) -> int:
@@ -62,15 +73,67 @@ def known_by_difference(first: LinkedClasses, second: LinkedClasses) -> int:
     it if its class of the one has 1 and that of the other has 0, and never the other way round. So the smallest known
     union with a given cell is a minimum cut, which is found exactly (Ford and Fulkerson 1956).
     """
-    is_in = (first.classes != NOT_IN) | (second.classes != NOT_IN)
-    pairs, people = np.unique(np.stack([first.classes, second.classes], axis=1)[is_in], axis=0, return_counts=True)
+    return int(_known(first, second).sum())
+
+
+def newly_known_beside_groups(candidate: LinkedClasses, rows: Sequence[LinkedClasses], groups: LinkedClasses) -> int:
+    """People whom rows of the candidate, linked with those of others, tell beside a table of groups.
+
+    The joint cells of all rows are classes that nobody grouped, from which groups can be subtracted. Nobody counts whom
+    any two of the releases tell, or all without the candidate.
+    """
+    told = _few(candidate, rows) | _known(candidate, groups)
+    if not rows or told.all():
+        return 0
+    told |= _known(_together(rows, groups.readers), groups, told)
+    return int((_known(_together([candidate, *rows], groups.readers), groups, told) & ~told).sum())
+
+
+def newly_known_beside_rows(candidate: LinkedClasses, rows: Sequence[LinkedClasses]) -> int:
+    """People whom a table of groups tells beside the linked rows of several releases, and not beside one of them."""
+    linked = _together(rows, candidate.readers)
+    told = np.any([_known(candidate, of) for of in rows], axis=0)
+    told |= (linked.classes != NOT_IN) & (_people_in(linked.classes) < linked.k)
+    return int((_known(linked, candidate, told) & ~told).sum())
+
+
+def _few(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
+    """Who has few candidates, as `with_few_candidates` says, shape (n,)."""
+    if not others:
+        return np.zeros(len(candidate.classes), dtype=bool)
+    releases = (candidate, *others)
+    k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
+    together, alone, former = (_alike(of) for of in (releases, [candidate], others))
+    is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
+    was_in = np.any([of.classes != NOT_IN for of in others], axis=0)
+    fewer = ((candidate.classes == NOT_IN) | (together < alone)) & (~was_in | (together < former))
+    few: Flags = is_in & (together < k) & fewer
+    return few
+
+
+def _known(first: LinkedClasses, second: LinkedClasses, told: Flags | None = None) -> Flags:
+    """Who is in a known union of few people, as `known_by_difference` says, shape (n,).
+
+    Parameters
+    ----------
+    told : of whom it need not be asked, shape (n,)
+    """
+    readers = first.readers | second.readers
+    left_class, right_class = first.told_to(readers), second.told_to(readers)
+    is_in = (left_class != NOT_IN) | (right_class != NOT_IN)
+    pairs, pair_of, people = np.unique(
+        np.stack([left_class, right_class], axis=1)[is_in], axis=0, return_inverse=True, return_counts=True
+    )
     # Who is in no class of a release is behind the same vertex for both: nothing is known of them by that release.
     left = np.where(pairs[:, 0] == NOT_IN, 0, 1 + pairs[:, 0])
     right = np.where(pairs[:, 1] == NOT_IN, 0, 1 + pairs[:, 1] + int(pairs[:, 0].max(initial=0)) + 1)
     k = np.minimum(np.where(left > 0, first.k, NO_BOUND), np.where(right > 0, second.k, NO_BOUND))
+    is_asked = people < k
+    if told is not None:
+        is_asked &= np.bincount(pair_of, ~told[is_in], minlength=len(people)) > 0
     cuts = _Cuts(left, right, people)
     known = np.zeros(len(people), dtype=bool)
-    for place in np.flatnonzero(people < k).tolist():
+    for place in np.flatnonzero(is_asked).tolist():
         if known[place]:
             continue
         side = cuts.smaller_than(place, int(k[place]))
@@ -79,7 +142,17 @@ def known_by_difference(first: LinkedClasses, second: LinkedClasses) -> int:
             union = np.fromiter((u in side and v not in side for u, v in zip(left, right, strict=True)), dtype=bool)
             known |= union & (k >= k[place])
             known[place] = True
-    return int(people[known].sum())
+    flags = np.zeros(len(is_in), dtype=bool)
+    flags[is_in] = known[pair_of]
+    return flags
+
+
+def _together(releases: Sequence[LinkedClasses], readers: frozenset[str]) -> LinkedClasses:
+    """Rows of several releases, linked, as one release whose classes are their joint cells."""
+    readers = readers.union(*(of.readers for of in releases))
+    classes = _joint([of.told_to(readers) for of in releases])
+    is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
+    return LinkedClasses(np.where(is_in, classes, NOT_IN), min(of.k for of in releases), readers)
 
 
 class _Cuts:
@@ -155,8 +228,21 @@ class _Cuts:
         return path
 
 
-def _alike(families: Sequence[IntArray]) -> IntArray:
-    """How many people share each person's classes, shape (n,)."""
-    _, place, people = np.unique(np.stack(families, axis=1), axis=0, return_inverse=True, return_counts=True)
+def _alike(releases: Sequence[LinkedClasses]) -> IntArray:
+    """How many people share each person's classes, as readers of these releases tell them apart, shape (n,)."""
+    readers = frozenset[str]().union(*(of.readers for of in releases))
+    return _people_in(_joint([of.told_to(readers) for of in releases]))
+
+
+def _joint(families: Sequence[IntArray]) -> IntArray:
+    """A number that people share who are in the same classes, shape (n,)."""
+    _, place = np.unique(np.stack(families, axis=1), axis=0, return_inverse=True)
+    numbers: IntArray = place.astype(np.int64)
+    return numbers
+
+
+def _people_in(classes: IntArray) -> IntArray:
+    """How many people are in each person's class, shape (n,)."""
+    _, place, people = np.unique(classes, return_inverse=True, return_counts=True)
     alike: IntArray = people.astype(np.int64)[place]
     return alike

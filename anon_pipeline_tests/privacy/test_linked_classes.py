@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, with_few_candidates
+from anon_pipeline.privacy.linked_classes import (
+    LinkedClasses,
+    known_by_difference,
+    newly_known_beside_groups,
+    newly_known_beside_rows,
+    with_few_candidates,
+)
 from anon_pipeline.privacy.linked_tables import NOT_IN
 
 
@@ -52,6 +58,42 @@ def test_overlapping_classes_cannot_be_subtracted_but_rows_can_be_linked() -> No
     one, other = (LinkedClasses(column, 10) for column in crossed.T)
     assert known_by_difference(one, other) == 0
     assert with_few_candidates(one, [other]) == 20
+
+
+#: Two releases of rows with twelve people in each joint cell, and a table of groups with ten of the first twelve.
+FIRST, SECOND, GROUPS = (
+    LinkedClasses(np.repeat(np.array(of), [10, 2, 12, 12, 12]), 10)
+    for of in ([0, 0, 0, 1, 1], [0, 0, 1, 0, 1], [0, 1, 1, 1, 1])
+)
+
+
+def test_linked_rows_are_classes_from_which_groups_are_subtracted() -> None:
+    """Twelve share both classes; less a group of ten of them, two are left, whom no two of the releases tell."""
+    assert with_few_candidates(FIRST, [SECOND]) == with_few_candidates(SECOND, [FIRST]) == 0
+    assert known_by_difference(FIRST, GROUPS) == known_by_difference(SECOND, GROUPS) == 0
+    assert newly_known_beside_groups(FIRST, [SECOND], GROUPS) == newly_known_beside_groups(SECOND, [FIRST], GROUPS) == 2
+    assert newly_known_beside_rows(GROUPS, [FIRST, SECOND]) == 2
+
+
+def test_what_is_told_without_the_candidate_or_by_two_alone_is_not_counted_again() -> None:
+    everybody = classes(48)
+    assert newly_known_beside_groups(everybody, [FIRST, SECOND], GROUPS) == 0
+    assert newly_known_beside_groups(FIRST, [], GROUPS) == 0
+    assert newly_known_beside_groups(classes(11, 20), [classes(31)], classes(10, 21)) == 0
+    assert newly_known_beside_rows(classes(10, 21), [classes(11, 20), classes(31)]) == 0
+
+
+def test_a_kept_column_that_readers_of_another_release_know_tells_the_rows_of_a_class_apart() -> None:
+    """Of the ten of a class, three have an income that is a quasi-identifier of the other release."""
+    income = {"income": np.repeat([0, 1], [3, 7])}
+    keeps = LinkedClasses(np.zeros(10, dtype=np.int64), 5, frozenset(["age"]), income)
+    knows = LinkedClasses(np.zeros(10, dtype=np.int64), 5, frozenset(["income"]))
+    for one, other in ((keeps, knows), (knows, keeps)):
+        assert with_few_candidates(one, [other]) == 3
+        assert known_by_difference(one, other) == 3
+    of_others = LinkedClasses(np.zeros(10, dtype=np.int64), 5, frozenset(["town"]))
+    assert with_few_candidates(keeps, [of_others]) == known_by_difference(keeps, of_others) == 0
+    assert with_few_candidates(keeps, [keeps, knows]) == 0  # it stood beside the other before
 
 
 def by_rank(one: IntArray, other: IntArray, k: int) -> int:
