@@ -46,8 +46,11 @@ def _restored_category(column: pd.Series, summary: CategorySummary, group: IntAr
     names = [None, *(originals.get(v, v) for v in summary.domain.values), SUPPRESSED if text else None]
     values = pd.Series(names, dtype=object).to_numpy()[summary.representative[group]]
     if isinstance(column.dtype, pd.CategoricalDtype):
-        unknown = [value for value in pd.unique(values) if value is not None and value not in known]
-        return pd.Categorical(values, [*known, *unknown], ordered=column.cat.ordered and not unknown)
+        # A file keeps all categories of a column, so those that no class shows would tell who else is in the table.
+        by_classes = {names[code] for code in np.unique(summary.representative).tolist()} - {None}
+        listed = [value for value in known if value in by_classes]
+        unknown = sorted(by_classes - set(listed), key=names.index)
+        return pd.Categorical(values, [*listed, *unknown], ordered=column.cat.ordered and not unknown)
     return values if column.dtype == object else _typed(pd.Series(values, dtype=object), column.dtype)
 
 

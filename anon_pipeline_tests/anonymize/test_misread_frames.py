@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from warnings import catch_warnings
 
@@ -73,3 +74,24 @@ def test_rows_that_are_left_out_are_told_where_columns_could_be_put_beside_them(
         assert len(
             clone(tree).set_output(transform="default").fit_transform(frame[["age"]], None, frame[["ill"]])
         ) < len(frame)
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_the_type_of_a_column_lists_no_category_that_no_class_shows(tmp_path: Path, ordered: bool) -> None:
+    """A file keeps the categories of a column: in one of a lone person's town, anybody could read the town."""
+    towns = pd.Categorical(["Ulm"] * 6 + ["Lonetown"] + ["Bonn"] * 5, ["Ulm", "Lonetown", "Bonn", "Unused"], ordered)
+    people = pd.DataFrame({"town": towns})
+    shown = AnonymizerTree(k=3).fit(people).transform(people)
+    assert "Lonetown" not in set(shown["town"])
+    assert list(shown["town"].cat.categories) == ["Ulm", "Bonn"]
+    assert shown["town"].cat.ordered is ordered
+    shown.to_parquet(tmp_path / "shown.parquet")
+    assert b"Lonetown" not in (tmp_path / "shown.parquet").read_bytes()
+
+
+def test_every_batch_has_the_categories_that_some_class_shows() -> None:
+    """Otherwise a model would take the categories of one batch for those of another."""
+    people = pd.DataFrame({"town": ["Ulm"] * 6 + ["Bonn"] * 6}).astype("category")
+    tree = AnonymizerTree(k=3).fit(people)
+    assert list(tree.transform(people[:2])["town"].cat.categories) == ["Bonn", "Ulm"]
+    assert list(tree.transform(people[:2])["town"]) == ["Ulm", "Ulm"]
