@@ -1,7 +1,7 @@
 """A parser of generalized values as tools write them, and of the raw values that are compared with them.
 
-We write "[25, 37]", "{a, b}", "37 or missing" and "*"; other tools write "[20, 30[", "(20,30]", "20-30", ">=50", "50+"
-or "130**". A text is read as the widest range that it may mean. A text that cannot be read allows every value.
+We write "[25, 37]", "{a, b}", "37 or missing" and "*"; other tools write "[20, 30[", "(20,30]", "20-30", ">=50", "50+",
+"130**" or "2020-02". A text is read as the widest range that it may mean; one that cannot be read allows every value.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _END = rf"{_DATE}|{_NUMBER}|[-+]?(?:inf|Inf|∞)"
 _BRACKETS = re.compile(rf"([\[\](])\s*({_END})?\s*[,;]\s*({_END})?\s*([\[\])])")
 _DASH = re.compile(rf"({_DATE}|{_NUMBER})\s*(?:-|\u2013|\u2014|\.\.|\bto\b)\s*({_DATE}|{_NUMBER})")
+_MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 _COMPARED = re.compile(rf"(>=|<=|≥|≤|>|<)\s*({_DATE}|{_NUMBER})")
 _PLUS = re.compile(rf"({_NUMBER})\s*\+")
 _PREFIX = re.compile(r"(\d+)(\*+)")
@@ -96,6 +97,10 @@ def _read_range(text: str) -> Interval | None:
     if match := _PREFIX.fullmatch(text):
         unit = 10.0 ** len(match[2])
         return Interval(int(match[1]) * unit, float(np.nextafter((int(match[1]) + 1) * unit, -math.inf)))
+    if (match := _MONTH.fullmatch(text)) and int(match[1]) > int(match[2]):  # as a range it would hold no number
+        month = np.datetime64(text, "M")
+        first, beyond = _days(np.array([month, month + 1]))
+        return Interval(float(first), float(np.nextafter(beyond, -math.inf)))
     if match := _DASH.fullmatch(text):
         return Interval(_end(match[1]), _end(match[2]))
     return None

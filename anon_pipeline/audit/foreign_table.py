@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -33,26 +35,33 @@ FOR_WHOM = (
 
 _CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
+_YEAR = re.compile(r"[1-9]\d{3}")
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The roles of a table's columns; `declared` types are believed, all others are read from the original."""
+    """The roles of a table's columns; `declared` types are believed, all others are read from the original.
+
+    `spec`, where there is one, says how the files of people are written, as it does of its source.
+    """
 
     quasi_identifiers: Sequence[str]
     sensitive: Sequence[str] = ()
     missing: Sequence[str] = ()
     declared: Mapping[str, ColumnType] = field(default_factory=dict)
     may_lack: bool = False  # whether the table may lack some of these columns: a tool has left them out
+    spec: ReleaseSpec | None = None
 
     @classmethod
     def of(cls, spec: ReleaseSpec) -> Roles:
+        """The roles of a spec; the people of a file have no column that a masking step makes."""
         return cls(
-            spec.quasi_identifiers,
-            spec.with_role(Role.SENSITIVE),
+            [name for name in spec.quasi_identifiers if not spec.columns[name].made],
+            [name for name in spec.with_role(Role.SENSITIVE) if not spec.columns[name].made],
             spec.source.missing,
             {name: column.type for name, column in spec.columns.items() if column.type is not None},
             may_lack=True,
+            spec=spec,
         )
 
 
@@ -128,8 +137,9 @@ def attack_table(
     """
     table, control = files.table, files.control
     released = _read(table, scratch / "table", files.written)
-    people = _without(_read(files.original, scratch / "original", files.written), roles.missing)
-    others = None if control is None else _without(_read(control, scratch / "control", files.written), roles.missing)
+    people = _people(files.original, scratch / "original", files.written, roles)
+    others = None if control is None else _people(control, scratch / "control", files.written, roles)
+    released = _with_spans_of_years(released, people, roles.quasi_identifiers)
     columns, notes = _columns(roles, table, released, {files.original: people, control: others})
     quasi_identifiers, sensitive, kept = columns
     named = [*quasi_identifiers, *sensitive, *kept]
@@ -171,7 +181,11 @@ def attack_table(
 def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool = False) -> pd.DataFrame:
     """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing."""
     scratch.mkdir()
-    parquet = DuckDBEngine(scratch).import_table(path, scratch, written=written)
+    return _plain_table(path, DuckDBEngine(scratch).import_table(path, scratch, written=written), nested)
+
+
+def _plain_table(path: Path, parquet: Path, nested: bool = False) -> pd.DataFrame:
+    """The table of a file that was converted to Parquet, in pandas."""
     try:
         content = pq.read_table(parquet)
     except (OSError, pa.ArrowException):
@@ -183,6 +197,72 @@ def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool
         raise InputError(f"{path.name}: {', '.join(listed)} holds lists or records; attacks need plain values")
     table: pd.DataFrame = content.to_pandas()
     return table
+
+
+def _people(path: Path, scratch: Path, written: Source | None, roles: Roles) -> pd.DataFrame:
+    """The people of a file, read as the spec says of its source; of a file that is written otherwise, as it is.
+
+    Raises
+    ------
+    InputError
+        Where values cannot be read as the numbers or dates that the spec says they are: nobody could be recognised by
+        them, and no leak would show.
+    """
+    scratch.mkdir()
+    if roles.spec is not None:
+        with suppress(InputError):
+            people = _without(_as_its_source(path, scratch / "as_stated", written, roles.spec), roles.missing)
+            if {*roles.quasi_identifiers, *roles.sensitive} <= set(people) and not _unread(people, roles):
+                return people
+    people = _without(_read(path, scratch / "as_it_is", written), roles.missing)
+    if unread := _unread(people, roles):
+        raise InputError(
+            f"{path.name}: values of {', '.join(f'{name} ({number:,})' for name, number in unread.items())} cannot be "
+            "read as the numbers or dates that the spec says they are; write the file as the source of the spec is "
+            "written, or as Parquet"
+        )
+    return people
+
+
+def _as_its_source(path: Path, scratch: Path, written: Source | None, spec: ReleaseSpec) -> pd.DataFrame:
+    scratch.mkdir()
+    said = {} if written is None else {key: getattr(written, key) for key in written.model_fields_set - {"path"}}
+    source = spec.source.model_copy(update=said)
+    return _plain_table(path, DuckDBEngine(scratch).import_people(path, scratch, spec, source))
+
+
+def _unread(people: pd.DataFrame, roles: Roles) -> dict[str, int]:
+    """How many values of a column cannot be read as the numbers or dates that it is declared to hold."""
+    unread: dict[str, int] = {}
+    for name in (*roles.quasi_identifiers, *roles.sensitive):
+        if name in people and roles.declared.get(name) in (ColumnType.NUMERIC, ColumnType.DATE):
+            lost = np.isnan(generalized_values.numbers(people[name])) & people[name].notna().to_numpy()
+            unread |= {name: int(lost.sum())} if lost.any() else {}
+    return unread
+
+
+def _with_spans_of_years(released: pd.DataFrame, people: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The table with years as spans of days where people have dates; 2024 would else be read as a number of days."""
+    spans: dict[str, pd.Series] = {}
+    for name in names:
+        if name in released and name in people and _holds_dates(people[name]):
+            years = generalized_values.texts(released[name])
+            if all(year is None or _YEAR.fullmatch(year) for year in years):
+                spans[name] = pd.Series(
+                    [None if year is None else f"[{year}-01-01, {year}-12-31T23:59:59.999999]" for year in years],
+                    index=released.index,
+                    dtype=object,
+                )
+    return released.assign(**spans)
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    values = column.dropna().unique()
+    return bool(len(values)) and all(
+        bool(_DATE.fullmatch(value)) if isinstance(value, str) else hasattr(value, "isoformat") for value in values
+    )
 
 
 def _without(people: pd.DataFrame, missing: Sequence[str]) -> pd.DataFrame:

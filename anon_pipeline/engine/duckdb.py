@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon_pipeline.engine import sources
+from anon_pipeline.engine import beside_source, sources
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.duckdb_session import DuckDBSession
 from anon_pipeline.engine.relational import SqlEngine
@@ -116,6 +116,11 @@ class DuckDBEngine(SqlEngine):
     ) -> Path:
         with self._session() as session:
             return sources.import_table(session.connection, session, path, scratch, measured, written)
+
+    def import_people(self, path: Path, scratch: Path, spec: ReleaseSpec, source: Source) -> Path:
+        """A file of people beside the source of a spec, read as `source` and the spec's columns say, as Parquet."""
+        with self._session() as session:
+            return beside_source.import_people(session.connection, session, path, scratch, source, spec.columns)
 
     def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:
         self._scratch.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -421,7 +421,7 @@ def refuse_reserved(label: str, names: Sequence[str]) -> None:
         raise InputError(f"{label}: has the column {reserved[0]}, a name that is used for counting; rename it")
 
 
-def _with_encoding(path: Path, written: Source | None) -> Source:
+def with_found_encoding(path: Path, written: Source | None) -> Source:
     """How a text file of any origin is written, with the encoding that its bytes show where none is stated."""
     source = written or Source(path=path.name)
     if "encoding" in source.model_fields_set or is_workbook(path):
@@ -460,7 +460,8 @@ def import_table(
             raise InputError(
                 f"{path}: is no CSV or Parquet file, workbook, or file of SPSS, Stata or SAS; convert it to one of them"
             )
-        with text_relation(connection, _with_encoding(path, written), path, path.name, scratch, whole=True) as rows:
+        stated = with_found_encoding(path, written)
+        with text_relation(connection, stated, path, path.name, scratch, whole=True) as rows:
             source = OpenSource(rows, path.name)
             names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
             _check_foreign_names(path.name, names)

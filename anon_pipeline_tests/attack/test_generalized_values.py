@@ -60,6 +60,8 @@ DAY = 18293.0  # 2020-02-01
         ("2020-02-01 - 2020-02-03", [DAY, DAY + 2], [DAY + 3], False),
         ("[2020-02-01T00:00:00.000000, 2020-02-01T12:00:00]", [DAY, DAY + 0.5], [DAY + 0.6], False),
         (">=2020-02-01", [DAY, DAY + 1000], [DAY - 1], False),
+        ("2020-02", [DAY, DAY + 28.99], [DAY - 0.01, DAY + 29, 2020, 2], False),
+        ("0005-10", [5, 10], [DAY], False),
     ],
 )
 def test_ranges_of_many_tools(text, inside, outside, missing):

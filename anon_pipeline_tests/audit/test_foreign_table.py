@@ -19,10 +19,11 @@ from anon_pipeline.audit.foreign_table import (
     Roles,
     _is_ordered,
     _share_with_an_equal,
+    _with_spans_of_years,
     attack_table,
 )
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ColumnType
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
 
 ROLES = Roles(list(QUASI), ["ill", "cost"])
@@ -215,6 +216,7 @@ def test_equal_people_are_found_wherever_they_stand() -> None:
         ({"table": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
         ({"table": "listed.parquet"}, "age holds lists or records"),
         ({"table": "headless.csv"}, "its first line names none of the columns asked for, but 2 others"),
+        ({"table": "headless.csv"}, "if it is a header, ask for its names as they are written there, else add one"),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(folder: Path, tmp_path: Path, change: dict[str, str], sentence: str) -> None:
@@ -248,3 +250,73 @@ def test_nothing_that_is_printed_holds_a_value_of_a_person(folder: Path) -> None
         assert "linkage, all quasi-identifiers" in ended.stdout
         assert not any(city in ended.stdout for city in CITIES)
         assert "2001-" not in ended.stdout
+
+
+# The people's files are read as the spec says of its source: else nobody is recognised, and no leak shows
+
+GERMAN = """
+dataset: german
+source: {path: people.csv, delimiter: ";", decimal: ",", rename: {Wert: cost}}
+target: ill
+columns:
+  city: {role: quasi_identifier}
+  cost: {role: quasi_identifier, type: numeric}
+  joined: {role: quasi_identifier, type: date, format: ["%d.%m.%Y"]}
+  ill: {role: sensitive}
+  age: {role: exclude}
+  sex: {role: exclude}
+  member: {role: exclude}
+privacy: {k_anonymity: {k: 10}}
+"""
+
+
+def written_in_german(table: pd.DataFrame, file: Path, name: str = "Wert", decimal: str = ",") -> None:
+    joined = pd.to_datetime(table["joined"]).dt.strftime("%d.%m.%Y")
+    table.assign(joined=joined).rename(columns={"cost": name}).to_csv(file, sep=";", decimal=decimal, index=False)
+
+
+@pytest.fixture
+def german(folder: Path, tmp_path: Path) -> Roles:
+    """The roles of a spec of files with commas in numbers, days first, and another name of a column."""
+    for name, file in (("people", "people.parquet"), ("others", "others.csv")):
+        table = pd.read_parquet(folder / file) if file.endswith("parquet") else pd.read_csv(folder / file)
+        written_in_german(table, tmp_path / f"{name}.csv")
+    (tmp_path / "release.yaml").write_text(GERMAN)
+    return Roles.of(ReleaseSpec.load(tmp_path))
+
+
+@pytest.mark.long
+def test_people_are_read_as_the_spec_says_of_its_source(folder: Path, german: Roles, tmp_path: Path) -> None:
+    files = Files(folder / "planted.csv", tmp_path / "people.csv", tmp_path / "others.csv")
+    for scratch in ("first", "second"):
+        (tmp_path / scratch).mkdir()
+    assert leak(attack_table(files, german, tmp_path / "first", targets=200)).verdict == "leak"
+    plain = Files(folder / "planted.csv", folder / "people.parquet", folder / "others.csv")
+    assert leak(attack_table(plain, german, tmp_path / "second", targets=200)).verdict == "leak"
+
+
+def test_people_who_cannot_be_read_as_the_spec_says_are_refused(folder: Path, german: Roles, tmp_path: Path) -> None:
+    """They would count as people of whom nothing is known, and every attack on them would find nothing."""
+    written_in_german(pd.read_parquet(folder / "people.parquet"), tmp_path / "other.csv", name="cost", decimal=".")
+    with pytest.raises(InputError, match=r"other.csv: values of joined \(850\) cannot be read as the numbers or dates"):
+        attack_table(Files(folder / "planted.csv", tmp_path / "other.csv"), german, tmp_path)
+
+
+def test_nobody_is_known_by_a_column_that_a_step_makes(german: Roles) -> None:
+    """The people's file has no such column, so a spec with one could not be used here at all."""
+    spec = german.spec
+    assert spec is not None
+    made = spec.columns["city"].model_copy(update={"made": True})
+    roles = Roles.of(spec.model_copy(update={"columns": spec.columns | {"city": made}}))
+    assert list(roles.quasi_identifiers) == ["cost", "joined"]
+
+
+def test_years_in_the_place_of_dates_are_spans_of_days(tmp_path: Path) -> None:
+    people_of = pd.DataFrame({"born": pd.to_datetime(["2023-12-31", "2024-02-29", None]), "age": [2024, 2024, 3]})
+    released = pd.DataFrame({"born": [2023, 2024, None], "age": [2024, 2024, 3]})
+    spans = _with_spans_of_years(released, people_of, ["born", "age", "absent"])
+    assert spans["born"].tolist()[:2] == [f"[{year}-01-01, {year}-12-31T23:59:59.999999]" for year in (2023, 2024)]
+    assert spans["born"].isna().tolist() == [False, False, True]
+    assert spans["age"].tolist() == [2024, 2024, 3]
+    months_too = released.assign(born=["2023", "2024-02", None])
+    assert _with_spans_of_years(months_too, people_of, ["born"])["born"][0] == "2023"
