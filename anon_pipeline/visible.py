@@ -17,6 +17,11 @@ def visible(text: str) -> str:
     return UNSEEN.sub(lambda found: _sign(ord(found[0])), text)
 
 
+def on_one_line(text: str) -> str:
+    """The text with a sign in place of line feeds and tabs too, for names that a line holds: a name may have them."""
+    return visible(text).replace("\n", _sign(0x0A)).replace("\t", _sign(0x09))
+
+
 def _sign(number: int) -> str:
     if number < 0x20:
         return chr(0x2400 + number)  # Unicode has a picture of each

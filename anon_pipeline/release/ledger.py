@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home, relink, remove_leftovers, sha256_of, write_file
 from anon_pipeline.release import signing
+from anon_pipeline.visible import on_one_line
 
 FIRST = "0" * 64
 #: An existing release is entered again, as the current one, if the source has returned to its former content.
@@ -111,6 +112,10 @@ def published(home: Home, version: str, dataset: str | None) -> Entry:
         if entry.action == PUBLISH and entry.version == version and dataset in (None, entry.dataset)
     ]
     if not entries:
+        if any(entry.dataset == version for entry in read(home)):
+            raise InputError(
+                f"{version}: is a dataset; name a version of it, as `anon-pipeline releases current {version}` prints"
+            )
         raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
     if len(entries) > 1:
         names = ", ".join(entry.dataset for entry in entries)
@@ -388,9 +393,14 @@ def _unknown(home: Home, listed: set[tuple[str, str]]) -> list[str]:
     unknown = [path for path in paths if path not in known and (path.parent.name, path.name) not in listed]
     links = [path for path in paths if path.is_symlink() and path not in {*unknown, *pointers}]
     return [
-        *(f"{path.relative_to(home.releases)}: the ledger does not know it" for path in unknown),
-        *(f"{path.relative_to(home.releases)}: is a link; what is published lies here itself" for path in links),
+        *(f"{_named(home, path)}: the ledger does not know it" for path in unknown),
+        *(f"{_named(home, path)}: is a link; what is published lies here itself" for path in links),
     ]
+
+
+def _named(home: Home, path: Path) -> str:
+    """A path below the releases for a line of its own: whoever writes there could otherwise add lines by a name."""
+    return on_one_line(str(path.relative_to(home.releases)))
 
 
 def _broken_pointers(home: Home) -> list[str]:
@@ -399,7 +409,7 @@ def _broken_pointers(home: Home) -> list[str]:
         return []
     pointers = [pointer for pointer in sorted(home.releases.glob(f"*/{POINTER}")) if pointer.is_symlink()]
     return [
-        f"{pointer.relative_to(home.releases)}: leads to {_led_to(pointer)}, and not to the current release"
+        f"{_named(home, pointer)}: leads to {on_one_line(str(_led_to(pointer)))}, and not to the current release"
         for pointer in pointers
         if _led_to(pointer) != last_version(home, pointer.parent.name)
     ]
@@ -418,18 +428,18 @@ def verify_release(home: Home, entry: Entry, withdrawn: bool = False) -> list[st
         return [f"{MANIFEST} was altered"]
     present = {path.name for path in folder.iterdir()} - {MANIFEST}
     if withdrawn:
-        return [f"{name} is there, although the release was withdrawn" for name in sorted(present)]
+        return [f"{on_one_line(name)} is there, although the release was withdrawn" for name in sorted(present)]
     try:
         files = {name: facts["sha256"] for name, facts in json.loads(file.read_text())["files"].items()}
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return [f"{MANIFEST} does not name the release's files"]
-    problems = [f"{name} is a link to another place" for name in sorted(_links(folder))]
+    problems = [f"{on_one_line(name)} is a link to another place" for name in sorted(_links(folder))]
     for name, known in files.items():
         if not (folder / name).is_file():
-            problems.append(f"{name} is gone")
+            problems.append(f"{on_one_line(name)} is gone")
         elif sha256_of(folder / name) != known:
-            problems.append(f"{name} was altered")
-    return [*problems, *(f"{name} was added" for name in sorted(present - set(files)))]
+            problems.append(f"{on_one_line(name)} was altered")
+    return [*problems, *(f"{on_one_line(name)} was added" for name in sorted(present - set(files)))]
 
 
 def _links(folder: Path) -> set[str]:

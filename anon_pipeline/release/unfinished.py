@@ -44,15 +44,18 @@ def finish(home: Home) -> None:
     folder = home.releases / content["dataset"] / content["version"]
     if not _entered(home, content) and folder.exists():
         ledger.append(home, **content)
-    ledger.point(home, content["dataset"])
-    if content["action"] == ledger.WITHDRAW:
-        try:
+    try:
+        ledger.point(home, content["dataset"])
+        if content["action"] == ledger.WITHDRAW:
             _remove_all_but_the_manifest(folder)
-        except OSError as error:
-            raise Unavailable(
-                f"{folder}: the release is withdrawn, but its files cannot be removed ({error.strerror}), and nothing "
-                "else is published or withdrawn until they are; make the folder writable, and do this again"
-            ) from None
+    except OSError as error:
+        if content["action"] != ledger.WITHDRAW:
+            raise
+        raise Unavailable(
+            f"{folder}: the release is withdrawn, but its files cannot be removed ({error.strerror}), and nothing else "
+            "is published or withdrawn until they are; make the folder and the one above it readable and writable, "
+            "and do this again"
+        ) from None
     _note(home).unlink()
 
 
@@ -79,7 +82,7 @@ def _note(home: Home) -> Path:
 
 
 def _remove_all_but_the_manifest(folder: Path) -> None:
-    for path in folder.glob("*"):
+    for path in sorted(folder.iterdir()) if folder.exists() else ():  # glob tells of no folder that cannot be read
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
         elif path.name != ledger.MANIFEST:

@@ -230,6 +230,25 @@ def test_an_added_file_or_folder_is_found(home: Home) -> None:
     ]
 
 
+def test_a_name_adds_no_line_to_what_is_printed(home: Home) -> None:
+    """A file called "x, line feed, data.parquet was altered" would else tell of another file than itself."""
+    for name in ("x\nothers: data.parquet was altered", "tab\t", "\x1b"):
+        (home.releases / "others" / "bbbb" / name).write_text("")
+    (home.releases / "top\nline").write_text("")
+    (home.releases / "others" / "of\ndataset").symlink_to("bbbb")
+    problems = ledger.verify(home)
+    assert len(problems) == 5
+    assert not [problem for problem in problems if not problem.isprintable()]
+    assert "others/bbbb: x␊others: data.parquet was altered was added" in problems
+
+
+def test_a_dataset_in_the_place_of_a_version_is_told_how_its_version_is_found(home: Home) -> None:
+    with pytest.raises(InputError, match=r"people: is a dataset; .* `anon-pipeline releases current people` prints"):
+        ledger.published(home, "people", None)
+    with pytest.raises(InputError, match="nobody: there is no such release; see `anon-pipeline releases list`"):
+        ledger.published(home, "nobody", None)
+
+
 @pytest.mark.parametrize("where", ["names.csv", "people/names.csv"])
 def test_a_file_beside_the_releases_is_found(home: Home, where: str) -> None:
     (home.releases / where).write_text("")

@@ -130,6 +130,27 @@ def test_files_that_cannot_be_removed_are_told_and_removed_by_the_next_command(
     assert ledger.verify(home) == []
 
 
+@pytest.mark.parametrize("where", ["the folder cannot be listed", "the pointer cannot be moved"])
+def test_a_withdrawal_that_the_system_refuses_is_not_told_as_done(
+    home: Home, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Path.glob passes over a folder that it may not list: the files stayed, and no later command removed them."""
+    denied = PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    def refuse(*_: object) -> None:
+        raise denied
+
+    with monkeypatch.context() as patched:
+        for module, name in [(os, "listdir"), (os, "scandir")] if "listed" in where else [(ledger, "point")]:
+            patched.setattr(module, name, refuse)
+        with pytest.raises(Unavailable, match=r"bbbb: the release is withdrawn, but its files cannot be removed"):
+            withdraw(home, "bbbb", "too much", "people")
+    assert files(home, "people", "bbbb") == {MANIFEST, "data.parquet"}
+    with pytest.raises(InputError, match="was withdrawn already"):
+        withdraw(home, "bbbb", "too much", "people")
+    assert files(home, "people", "bbbb") == {MANIFEST}
+
+
 def test_an_altered_ledger_is_not_continued_by_a_withdrawal(home: Home) -> None:
     home.ledger.write_text("".join(home.ledger.read_text().splitlines(keepends=True)[:2]))
     with pytest.raises(Refused, match="not the one that was written last"):
