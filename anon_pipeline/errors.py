@@ -49,5 +49,8 @@ def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
     """
     names = [str(name) for name in names_found]
     if set(names).isdisjoint(asked):
-        return f"its first line names none of the columns asked for, but {len(names)} others; is it a header?"
+        return (
+            f"its first line names none of the columns asked for, but {len(names)} others; if it is a header, ask for "
+            "its names as they are written there, else add one"
+        )
     return f"it has {', '.join(names)}"

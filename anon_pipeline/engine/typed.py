@@ -275,16 +275,17 @@ def _typed(
         else:
             value, storage = f"({value})::BIGINT", "BIGINT"
     number = f"({value})::DOUBLE"
-    large = f"abs({number}) > {LARGEST}" if column.role is Role.QUASI_IDENTIFIER else f"isinf({number})"
+    grouped = column.role is Role.QUASI_IDENTIFIER
+    large, fault = (
+        (f"abs({number}) > {LARGEST}", f"infinite or beyond {LARGEST}") if grouped else (f"isinf({number})", "infinite")
+    )
     beyond = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {reader.is_nan(number)} AND {large}")
     if beyond:
         raise InputError(
-            f"columns.{name}: {beyond} values are infinite or beyond {LARGEST}; replace them by numbers or missing "
-            "values, or declare the column categorical"
+            f"columns.{name}: {beyond} values are {fault}; replace them by numbers or missing values (infinity as the "
+            "column's missing: [inf]), or declare the column categorical"
         )
-    if column.role is Role.QUASI_IDENTIFIER and (
-        storage in WIDE or (storage.startswith("DECIMAL") and storage.endswith(",0)"))
-    ):
+    if grouped and (storage in WIDE or (storage.startswith("DECIMAL") and storage.endswith(",0)"))):
         value = f"({value})::BIGINT"  # whole numbers stay whole in classes; none is beyond `LARGEST`
     if storage in ("FLOAT", "DOUBLE"):
         # NaN is a missing value, and there is one zero.

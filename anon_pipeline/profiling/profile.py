@@ -20,6 +20,7 @@ from anon_pipeline.engine.records import is_record
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
+from anon_pipeline.profiling.infinity import question_of_infinity
 from anon_pipeline.profiling.proposal import (
     AS_NUMBERS,
     NEARLY_SETTLES,
@@ -139,7 +140,8 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     for name, proposal in proposals.items():
         written = reading.formats.get(name, ()), reading.asked_of.get(name, {})
         levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
-        asked, unit = _still_asked(proposal, written[1]), reading.units.get(name)
+        infinite = question_of_infinity(survey.sample.column(name), proposal.type)
+        asked, unit = _still_asked(proposal, {**written[1], **infinite}), reading.units.get(name)
         proposals[name] = replace(proposal, format=written[0], asked=asked, levels=levels, unit=unit)
     return Profile(
         survey.rows,

@@ -218,3 +218,19 @@ def test_a_name_that_stands_twice_is_told_apart(engine: DuckDBEngine, tmp_path: 
     (tmp_path / "people.csv").write_text("age,city,city,ill\n" + "30,Ulm,Bonn,no\n" * 20)
     with pytest.raises(InputError, match="the columns 2 and 3 of its first line have one name"):
         start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")
+
+
+def test_infinite_numbers_are_asked_about_since_no_run_takes_them(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """What `init` accepts in silence would end the run; the answer that it proposes lets the run go on."""
+    table = people()
+    table["income"] = [float("-inf"), float("inf"), *([float(number % 50) for number in range(len(table) - 2)])]
+    table.to_parquet(tmp_path / "people.parquet")
+    wanted = DatasetRequest("people", tmp_path / "people.parquet", target="ill")
+    proposed = start_dataset(engine, wanted, tmp_path / "data")
+    asked = {question.place: question.question for _, question in proposed.open}
+    assert "infinite, which no run takes: write [-inf, inf]" in asked["columns.income.missing"]
+    answered = proposed.file.read_text(encoding="utf-8").replace("missing: decide", "missing: [-inf, inf]")
+    proposed.file.write_text(answered.replace("{role: decide", "{role: sensitive"))
+    spec = ReleaseSpec.load(proposed.file)
+    engine.store_source(spec, tmp_path / "stored.parquet")
+    assert pd.read_parquet(tmp_path / "stored.parquet")["income"].isna().sum() == 2
