@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 from collections.abc import Iterator
 
@@ -87,6 +88,13 @@ def pytest_unconfigure() -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Watchdog(config), "watchdog")
     config.pluginmanager.register(Skips(config), "skips")
+
+
+def pytest_runtest_setup() -> None:
+    """Let the package's log go where pytest hears it: a command in this process sends it to its own terminal alone."""
+    log = logging.getLogger("anon_pipeline")
+    log.handlers, log.propagate = [], True
+    log.setLevel(logging.NOTSET)
 
 
 @pytest.fixture(scope="session")
