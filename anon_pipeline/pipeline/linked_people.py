@@ -41,7 +41,8 @@ def masked_columns(table: Linked, people: pa.Table, names: Sequence[str] | None 
     spec, names = table.spec, table.used if names is None else names
     types = {name: table.types[name] for name in names}
     steps = {name: cast(tuple[Technique, ...], spec.columns[name].steps) for name in names}
-    resources = Resources(spec.dataset, None, Secrets(folder=spec.folder), spec.folder)
+    folder = spec.folder if table.folder is None else table.folder
+    resources = Resources(spec.dataset, None, Secrets(folder=folder), folder)
     read = pa.table({name: _as_then(people.column(name), table.kinds.get(name), name) for name in names})
     masked, _ = apply_steps(read, types, steps, (), resources)
     return {name: masked.column(name).combine_chunks() for name in names}

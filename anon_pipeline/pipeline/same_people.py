@@ -22,6 +22,7 @@ from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import DATA
+from anon_pipeline.release.spec_folders import newest_folder
 from anon_pipeline.release.standing_releases import StandingRelease
 from anon_pipeline.sequential import release_history
 from anon_pipeline.spec import ColumnType, ReleaseSpec
@@ -45,6 +46,7 @@ class Linked:
         only
     dataset : whose release it is
     kinds : the kinds in which its source was stored, by column; empty where they are not known
+    folder : the folder of its spec, to which the files that its steps name are relative; None for that of `spec`
     """
 
     name: str
@@ -54,6 +56,7 @@ class Linked:
     classes: Path | None = None
     dataset: str = ""
     kinds: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
 
     @property
     def step(self) -> Aggregate:
@@ -175,11 +178,10 @@ class SamePeople:
             raise Unavailable(str(error)) from None
 
     def _linked(self, released: StandingRelease, spec: ReleaseSpec, types: Mapping[str, ColumnType]) -> Linked:
-        if released.is_groups:
-            return Linked(released.name, spec, types, released.table, kinds=released.kinds)
         kept = known_classes.kept if spec.across_releases is None else release_history.members
-        classes = kept(self.run.home, released.dataset, released.version)
-        return Linked(released.name, spec, types, released.table, classes, released.dataset, released.kinds)
+        classes = None if released.is_groups else kept(self.run.home, released.dataset, released.version)
+        of_dataset = released.dataset, released.kinds, newest_folder(self.run.home, released.dataset)
+        return Linked(released.name, spec, types, released.table, classes, *of_dataset)
 
     def everybody(self, tables: Sequence[Linked]) -> pa.Table:
         """Everybody, a row each, with the columns of all tables, as the source is read for them.
@@ -249,11 +251,23 @@ def require_alike(candidate: Linked, other: Linked) -> None:
         if (candidate.types[name], mine.format, mine.missing) != (other.types[name], theirs.format, theirs.missing):
             raise InputError(f"the column {name} is read in another way")
     for table in (candidate, other):
-        if len(table.spec.steps) > 1 if table.classes is None else table.regroups:
-            raise InputError(f"{table.name} has further steps on the whole table")
-        for name in table.used:
-            for step in cast(tuple[Technique, ...], table.spec.columns[name].steps):
-                if not follows_from_the_value(step):
-                    raise InputError(
-                        f"in {table.name}, {step.technique} on {name} draws, needs a key or looks at other people"
-                    )
+        _require_own_values(table)
+
+
+def _require_own_values(table: Linked) -> None:
+    """
+    Raises
+    ------
+    InputError
+        If its groups or classes do not follow from each person's own values.
+    """
+    if len(table.spec.steps) > 1 if table.classes is None else table.regroups:
+        raise InputError(f"{table.name} has further steps on the whole table")
+    for name in table.used:
+        if table.spec.columns[name].made:
+            raise InputError(f"in {table.name}, {name} is made by a step on the whole table")
+        for step in cast(tuple[Technique, ...], table.spec.columns[name].steps):
+            if not follows_from_the_value(step):
+                raise InputError(
+                    f"in {table.name}, {step.technique} on {name} draws, needs a key or looks at other people"
+                )

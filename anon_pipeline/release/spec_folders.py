@@ -59,6 +59,11 @@ def keep_folder(home: Home, spec: ReleaseSpec) -> None:
     write_file(_place(home, spec.dataset), json.dumps([str(folder) for folder in folders], indent=2) + "\n")
 
 
+def newest_folder(home: Home, dataset: str) -> Path | None:
+    """The folder of the spec of the newest release, to which the files that its steps name are relative."""
+    return next(reversed(_known(home, dataset)), None)
+
+
 def _place(home: Home, dataset: str) -> Path:
     return home.private_folder() / f"{dataset}.spec-folders"
 

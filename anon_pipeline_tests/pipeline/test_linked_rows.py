@@ -357,6 +357,28 @@ def test_classes_of_drawn_values_are_not_judged(beside: Beside) -> None:
     assert problems(told) == 1 and "cannot be judged: in this release, noise on age draws" in told.remedy
 
 
+def test_nor_are_classes_of_what_a_step_makes_of_several_columns(place: Place) -> None:
+    """It ended in an internal error, and so did every later dataset of these people."""
+    seen = people().assign(lat=np.repeat([50.1, 50.9], 150), lon=np.tile([8.1, 8.9], 150))
+    seen.to_csv(place.root / "people.csv", index=False)
+    position = {name: {"role": "exclude", "type": "numeric"} for name in ("lat", "lon")}
+    cell = {"technique": "grid_cell", "columns": ["lat", "lon"], "metres": 10000, "into": "cell"}
+    columns = position | {"cell": {"role": "quasi_identifier", "made": True}}
+    maps = released(place.run("maps", more_columns=columns, table_steps=[cell]))
+    told = asked(place.run("research", more_columns=position))
+    assert problems(told) == 1
+    assert f"in maps/{maps.version}, cell is made by a step on the whole table" in told.remedy
+
+
+def test_files_that_steps_name_lie_beside_their_own_spec(place: Place) -> None:
+    (place.root / "regions").mkdir()
+    (place.root / "regions" / "towns.csv").write_text("Bergen;north\nUlm;south\nGraz;south\nLyon;south\n")
+    regions = {"town": {"steps": [{"technique": "hierarchy", "file": "towns.csv"}]}}
+    first = released(place.run("regions", of_columns=regions))
+    told = asked(place.run("research", 13)).remedy
+    assert f"beside regions/{first.version}, of the same people, " in told and "cannot be judged" not in told
+
+
 def test_a_release_since_the_checks_is_noticed(beside: Beside) -> None:
     run = beside.place.run("research", 13)
     ledger, meanwhile = run.home.releases / "ledger.jsonl", run.home.releases / "later.jsonl"
