@@ -82,9 +82,9 @@ def newly_known_beside_groups(candidate: LinkedClasses, rows: Sequence[LinkedCla
     The joint cells of all rows are classes that nobody grouped, from which groups can be subtracted. Nobody counts whom
     any two of the releases tell, or all without the candidate.
     """
-    told = _few(candidate, rows) | _known(candidate, groups)
-    if not rows or told.all():
+    if not rows:
         return 0
+    told = _few(candidate, rows) | _known(candidate, groups)
     told |= _known(_together(rows, groups.readers), groups, told)
     return int((_known(_together([candidate, *rows], groups.readers), groups, told) & ~told).sum())
 
