@@ -278,6 +278,7 @@ def _begin(with_parent: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller handles Ctrl-C and then ends all processes
     warnings.simplefilter("ignore")  # a library's warning may quote a person; the calling process reports what matters
     logging.disable()
+    sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # nor is what a model prints the command's
 
     def end_with_caller() -> None:
         try:

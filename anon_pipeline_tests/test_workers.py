@@ -57,6 +57,10 @@ def gossip(_: int) -> int:
     return os.getpid()
 
 
+def printed(_: int) -> int:
+    return sys.stdout.fileno()
+
+
 def killed(number: int) -> None:
     if number == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -95,6 +99,11 @@ def test_progress_counts_over_several_calls(count: int, two: Workers) -> None:
     workers.map(drawn, [(1,), (2,), (3,)], first)
     workers.map(drawn, [(1,), (2,)], first.next())
     assert said == [(done, 5) for done in range(1, 6)]
+
+
+def test_what_a_task_prints_is_no_output_of_the_command(two: Workers) -> None:
+    """A model that prints would break the one JSON object on stdout, which is file 1 in every process."""
+    assert 1 not in set(two.map(printed, [(0,), (1,)]))
 
 
 def test_what_a_task_refuses_arrives_whole(two: Workers) -> None:

@@ -22,6 +22,7 @@ from anon_pipeline.cli.app import (
     print_json,
     show_progress,
 )
+from anon_pipeline.cli.streams import printed_aside
 from anon_pipeline.cli.tables import show_dry_run, show_release, show_tradeoff
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home, data_folder
@@ -62,9 +63,9 @@ def run(
         from anon_pipeline.pipeline.launch import launch
         from anon_pipeline.pipeline.runtime import Runtime
 
-    outcome = launch(
-        policy, home, Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
-    )
+    runtime = Runtime(home=str(home.root), engine_name=engine, threads=threads, memory_limit=memory)
+    with printed_aside():
+        outcome = launch(policy, home, runtime)
     if as_json:
         print_json(outcome.to_json())
     elif outcome.released:
@@ -139,7 +140,8 @@ def sweep(
         from anon_pipeline.pipeline.tradeoff import measure_source
         from anon_pipeline.report import tradeoff
 
-    points = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
+    with printed_aside():
+        points = measure_source(Runtime(home=str(home.root)).run(policy), settings, utility)
     files = tradeoff.write(points, policy.dataset, folder)
     if as_json:
         content = {"dataset": policy.dataset, "folder": str(folder), "prices": tradeoff.as_json(points)}

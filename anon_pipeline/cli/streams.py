@@ -7,6 +7,8 @@ import errno
 import io
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
 from typing import TextIO
 
 
@@ -54,6 +56,13 @@ def be_patient() -> None:
         lines = name == "stderr" or raw.isatty()
         text = io.TextIOWrapper(io.BufferedWriter(raw), given.encoding, unwritable, line_buffering=lines)
         setattr(sys, name, text)
+
+
+@contextmanager
+def printed_aside() -> Iterator[None]:
+    """Let what models and libraries print go to stderr: stdout, with the one object of --json, is the command's own."""
+    with redirect_stdout(sys.stderr):
+        yield
 
 
 def lost_output() -> str | None:
