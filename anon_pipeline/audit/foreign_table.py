@@ -149,6 +149,15 @@ def attack_table(
         kept,
         [name for name in named if _is_ordered(people[name], roles.declared.get(name))],
     )
+    class_table = table.parent / "classes.parquet"
+    classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
+    unlike = _written_otherwise(released, people, quasi_identifiers, knowledge.numeric) if classes is None else []
+    if unlike:
+        notes.append(
+            f"Nothing that the table shows of {', '.join(unlike)} is a value of people or names some of them: words of "
+            "a hierarchy, or numbers or dates written otherwise than in the original. What is not understood tells an "
+            "attacker nothing, so a real one may do better."
+        )
     if others is None:
         notes.append(
             "There are no people to compare with (--control), so what the table gives away cannot be told from what "
@@ -165,8 +174,6 @@ def attack_table(
             "what is measured."
         )
     notes.append(FOR_WHOM)
-    class_table = table.parent / "classes.parquet"
-    classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
     findings = audit_table(
         Tables(released[named], people[named], None if others is None else others[named], None, classes),
         knowledge,
@@ -299,6 +306,24 @@ def _columns(
         )
     published = [[name for name in listed if name in released] for listed in (roles.quasi_identifiers, roles.sensitive)]
     return (published[0], published[1], kept), notes
+
+
+def _written_otherwise(
+    released: pd.DataFrame, people: pd.DataFrame, names: Sequence[str], ordered: Sequence[str]
+) -> list[str]:
+    """The columns of which no text that the table shows can be read as values of people."""
+    unlike = []
+    for name in names:
+        cells = set(generalized_values.texts(released[name])) - {None, generalized_values.ANYTHING}
+        if name in ordered:
+            understood = any(generalized_values.read_interval(cell) is not None for cell in cells)
+        else:
+            values = frozenset(generalized_values.texts(people[name])) - {None}
+            anything = frozenset([generalized_values.ANYTHING])
+            understood = any(generalized_values.read_set(cell, values) != anything for cell in cells)
+        if cells and not understood:
+            unlike.append(name)
+    return unlike
 
 
 def _is_kept(published: pd.Series, raw: pd.Series) -> bool:

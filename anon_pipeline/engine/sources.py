@@ -456,6 +456,8 @@ def import_table(
         destination = scratch / "imported.parquet"
         if path.is_file() and is_survey_file(path):
             return _imported_survey_file(connection, path, destination)
+        if (path / "data.parquet").is_file():
+            raise InputError(f"{path}: is a folder; name the table in it, {path / 'data.parquet'}")
         if not path.is_file() or kind_of(path) != "csv":
             raise InputError(
                 f"{path}: is no CSV or Parquet file, workbook, or file of SPSS, Stata or SAS; convert it to one of them"

@@ -20,6 +20,7 @@ from anon_pipeline.audit.foreign_table import (
     _is_ordered,
     _share_with_an_equal,
     _with_spans_of_years,
+    _written_otherwise,
     attack_table,
 )
 from anon_pipeline.errors import InputError
@@ -320,3 +321,17 @@ def test_years_in_the_place_of_dates_are_spans_of_days(tmp_path: Path) -> None:
     assert spans["age"].tolist() == [2024, 2024, 3]
     months_too = released.assign(born=["2023", "2024-02", None])
     assert _with_spans_of_years(months_too, people_of, ["born"])["born"][0] == "2023"
+
+
+def test_what_is_written_in_another_way_than_in_the_original_is_told() -> None:
+    """Nobody has said that these are numbers or dates; without a word the attack would find nothing and look safe."""
+    people_of = pd.DataFrame(
+        {"cost": ["71,3", "8,5"], "born": ["2024-02-29", "2023-12-31"], "city": ["Ulm", "Bonn"], "sex": ["f", "m"]}
+    )
+    shown = pd.DataFrame({"cost": [71.3, 8.5], "born": ["29.02.2024", "*"], "city": ["{Ulm, Bonn}", "*"], "sex": "*"})
+    assert _written_otherwise(shown, people_of, ["cost", "born", "city", "sex"], ["born"]) == ["cost", "born"]
+
+
+def test_a_folder_in_the_place_of_its_table_is_told(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"ours: is a folder; name the table in it, .*ours/data\.parquet"):
+        attacked(folder, tmp_path, "ours")
