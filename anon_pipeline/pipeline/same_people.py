@@ -101,7 +101,7 @@ class SamePeople:
         self.content_hash = raw_data.facts["read"]
         self.kinds: Mapping[str, str] = raw_data.facts.get("kinds", {})
         # The same source is read once for all specs that read it in the same way.
-        self._as_read: dict[str, SourceFacts | None] = {}
+        self._as_read: dict[tuple[str, frozenset[tuple[str, str]]], SourceFacts | None] = {}
 
     def of(self, released: StandingRelease) -> Linked | None:
         """The release, if this source, read under its spec, has the content that it was made from.
@@ -156,19 +156,23 @@ class SamePeople:
         Unavailable
             If it cannot be read just now, or by its own spec either: then nobody can tell.
         """
-        reading = json.dumps([_reading(spec), dict(kinds)], sort_keys=True)
-        if reading not in self._as_read:
+        reading, no_kinds = _reading(spec), frozenset[tuple[str, str]]()
+        asked = reading, frozenset(kinds.items())
+        if asked not in self._as_read:
             with scratch(self.run.home.private_folder("scratch")) as folder:
                 try:
-                    self._as_read[reading] = _in_kinds(
-                        self.run.engine.store_source(spec, folder / DATA), folder / DATA, kinds
-                    )
+                    read = self.run.engine.store_source(spec, folder / DATA)
+                    here = frozenset(kinds_of(folder / DATA).items())
+                    self._as_read |= {(reading, no_kinds): read, (reading, here): read}
+                    if asked not in self._as_read:
+                        in_kinds = content_hash_as(folder / DATA, kinds) or read.content_hash
+                        self._as_read[asked] = replace(read, content_hash=in_kinds)
                 except Unavailable:
                     raise  # another spec reads more columns, for which there may be no memory left
                 except InputError:
                     self._store(self.run.spec, folder / "own.parquet")
-                    self._as_read[reading] = None
-        return self._as_read[reading]
+                    self._as_read[asked] = None
+        return self._as_read[asked]
 
     def _store(self, spec: ReleaseSpec, destination: Path) -> SourceFacts:
         """Store the source, which this run could read before; where it cannot now, it may another time."""
@@ -208,13 +212,6 @@ class SamePeople:
                 raise Unavailable(CHANGED)
             require_memory(stored.rows, len(stored.columns), usable_memory(run.memory_limit))
             return run.engine.everybody(folder / DATA)
-
-
-def _in_kinds(read: SourceFacts, table: Path, kinds: Mapping[str, str]) -> SourceFacts:
-    """What was read, with the hash that its content has in the kinds of another export of it, if it has one."""
-    if not kinds or kinds == kinds_of(table):
-        return read
-    return replace(read, content_hash=content_hash_as(table, kinds) or read.content_hash)
 
 
 def _reading(spec: ReleaseSpec) -> str:
