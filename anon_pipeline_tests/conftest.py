@@ -91,9 +91,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup() -> None:
-    """Let the package's log go where pytest hears it: a command in this process sends it to its own terminal alone."""
+    """Let pytest hear the package's log: commands send it to their own terminal, and other libraries switch it off."""
     log = logging.getLogger("anon_pipeline")
-    log.handlers, log.propagate = [], True
+    log.handlers, log.propagate, log.disabled = [], True, False
     log.setLevel(logging.NOTSET)
 
 
