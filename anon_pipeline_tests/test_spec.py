@@ -48,6 +48,18 @@ def test_the_good_spec_is_read_as_it_is_written(tmp_path: Path) -> None:
 
 
 BAD = {
+    "a bound on an attack that is not made holds nothing": (
+        GOOD + "audit: {models: false, membership_auc: 0.6}\n",
+        ["audit.membership_auc: bounds attacks on models, which audit.models switches off"],
+    ),
+    "a path into a record has a field": (
+        changed("{path: people.csv,", "{path: people.csv, paths: {city: home},"),
+        ["is a column and fields within it, as in address.postcode"],
+    ),
+    "a path into a record ends with a field": (
+        changed("{path: people.csv,", "{path: people.csv, paths: {city: home.town.},"),
+        ["is a column and fields within it, as in address.postcode"],
+    ),
     "how many of each stratum are kept would tell the value of somebody who is not": (
         GOOD + "steps: [{technique: sample, columns: [city, illness], share: 0.9}]\n",
         ["steps.0.columns: 'illness' is sensitive", "take another column, or none"],

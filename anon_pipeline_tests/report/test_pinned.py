@@ -7,8 +7,11 @@ this notices a slip in any of them, at once.
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import fields
 from typing import Any
+
+import pytest
 
 from anon_pipeline.report import release_report, synthetic_markdown, synthetic_report
 from anon_pipeline.report.markdown import render
@@ -165,3 +168,11 @@ def of_synthetic_rows() -> dict[str, str]:
 
 def test_a_report_says_the_same_in_every_version() -> None:
     assert {"people": of_people(), "synthetic rows": of_synthetic_rows()} == PINNED
+
+
+def test_a_guess_at_who_took_part_is_right_as_often_as_the_best_test_is() -> None:
+    """Kairouz, Oh and Viswanath (ICML 2015): (e^epsilon + delta) / (1 + e^epsilon)."""
+    for epsilon, delta in ((0.0, 0.0), (0.0, 0.5), (1.0, 0.1), (3.0, 1e-3)):
+        share = (math.exp(epsilon) + delta) / (1 + math.exp(epsilon))
+        assert synthetic_report.right_guesses(epsilon, delta) == pytest.approx(share)
+    assert synthetic_report.right_guesses(1.0, 1.0) == 1.0
