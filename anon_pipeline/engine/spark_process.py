@@ -217,6 +217,10 @@ def uri(path: Path) -> str:
     return f"file://{path}"  # Hadoop takes a path as it is, without %20
 
 
+#: Parts of the sentences below about the machine, and not about a spec or a table.
+MAY_PASS = ("out of memory", "the disk is full")
+
+
 @contextmanager
 def harmless(sentence: str) -> Iterator[None]:
     """Spark's errors as a sentence that quotes nothing.
@@ -236,10 +240,6 @@ def harmless(sentence: str) -> Iterator[None]:
     except (PySparkException, Py4JError) as error:
         reason = _reason(error, sentence)
         raise (Unavailable if any(sign in reason for sign in MAY_PASS) else InputError)(reason) from None
-
-
-#: What has to do with the machine and not with a spec or a table.
-MAY_PASS = ("out of memory", "the disk is full")
 
 
 def _reason(error: BaseException, sentence: str) -> str:

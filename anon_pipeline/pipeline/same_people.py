@@ -106,8 +106,8 @@ class SamePeople:
     def of(self, released: StandingRelease) -> Linked | None:
         """The release, if this source, read under its spec, has the content that it was made from.
 
-        The same people may lie in a file that is written in another way, or has more columns: so this source is read
-        as this run reads it, and then as the source of the release was read.
+        The same people may lie in a file that is written or stored in another way, or has more columns: so this source
+        is read in every way that follows from what the two specs say of it.
 
         Raises
         ------
