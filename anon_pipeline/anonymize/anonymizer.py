@@ -318,9 +318,9 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
                 f"{self.refine:,}",
             )
         by_level = LevelColumns.of(cells, self.k)
-        fitted = tree.fit_tree(by_level.cells, self.k, self.spread, self.orders, self.random_state, weighed=weighed)
+        how = (self.k, self.spread, self.orders, self.random_state)
+        fitted, leaf = tree.fit_leaves(by_level.cells, *how, weighed=weighed)
         fitted = replace(fitted, features=by_level.axes(fitted.features))
-        leaf = fitted.apply(cells.codes)
         repair = Repair(
             cells,
             fitted.features,

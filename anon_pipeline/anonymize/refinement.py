@@ -31,7 +31,7 @@ import numpy as np
 from anon_pipeline.anonymize.classes import information_loss
 from anon_pipeline.anonymize.cluster_statistics import TABULATED, ClusterStatistics
 from anon_pipeline.anonymize.criterion import Criterion
-from anon_pipeline.anonymize.tree import fit_tree
+from anon_pipeline.anonymize.tree import fit_leaves
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.tables import Cells
 from anon_pipeline.threads import one_thread
@@ -58,21 +58,25 @@ class Effort:
         beside the seed's own the people of a new class are taken
     decays : which share of its cost in the set cover a value keeps for each cell of the class that has it already: at
         first a large one, so that a class can lose a value cell by cell, at last 0, which is the set cover
+    rounds : of moves in a row, at most
+    moves_first : whether cells move before classes are seeded, and the near classes are found once more at the end
     """
 
     near: int
     companions: tuple[int, ...]
     decays: tuple[float, ...]
+    rounds: int = 12
+    moves_first: bool = True
 
 
-#: Tables of more cells than these get ever less effort, which gains nearly as much: refinement takes at most three
-#: times as long as growing their tree.
+#: Tables of more cells than these get ever less effort, which gains nearly as much.
 LARGE, VERY_LARGE, HUGE = 50_000, 400_000, 1_000_000
 THOROUGH = Effort(48, (4, 4, 8, 16, 16, 16), (0.8, 0.5, 0.0))
-QUICK, BRIEF, SPARING = Effort(24, (4, 8), (0.0,)), Effort(24, (4,), (0.0,)), Effort(12, (4,), (0.0,))
+QUICK, BRIEF = Effort(24, (4, 8), (0.0,)), Effort(24, (4,), (0.0,))
+SPARING = Effort(12, (4,), (0.0,), rounds=3, moves_first=False)
 #: Where the classes of a large table lose less than this share of the variance, they are not refined.
 LITTLE = 0.001
-#: Rounds of moves in a row.
+#: Rounds of exchanges in a row.
 ROUNDS = 12
 #: Up to this k cells also change places, since small classes can hardly spare anybody.
 SWAPPED = 5
@@ -102,7 +106,8 @@ def refine(cells: Cells, class_of_cell: IntArray, k: int, spread: float, workers
     if len(cells.counts) > LARGE and (lost := _lost(cells, class_of_cell)) < LITTLE:
         log.info("the tree loses %.3f %% of the variance: its classes need not be made tighter", 100 * lost)
         return class_of_cell
-    criterion = Criterion(replace(cells, guidance=_expected(cells, k)), spread, 0, at_once=False, weighed=True)
+    leaf = _neighbours(class_of_cell, k) if len(cells.counts) > VERY_LARGE else _leaves(cells, k)
+    criterion = Criterion(replace(cells, guidance=_expected(cells, leaf)), spread, 0, at_once=False, weighed=True)
     effort = _effort(len(cells.counts))
     refined = class_of_cell.copy()
     count = 0
@@ -145,9 +150,24 @@ def _lost(cells: Cells, class_of_cell: IntArray) -> float:
     return float(np.mean(list(information_loss(cells, class_of_cell, int(class_of_cell.max()) + 1).values())))
 
 
-def _expected(cells: Cells, k: int) -> IntArray:
+def _leaves(cells: Cells, k: int) -> IntArray:
+    """The leaf of each cell in a tree that is grown for the guidance alone, shape (C,)."""
+    return fit_leaves(cells, max(k, MINIMUM_LEAF_SIZE), 0.0, "guidance", 0)[1]
+
+
+def _neighbours(class_of_cell: IntArray, k: int) -> IntArray:
+    """Neighbouring classes as one, at least `MINIMUM_LEAF_SIZE` people together, shape (C,).
+
+    In a very large table they stand for the leaves of `_leaves`: they are as many, and another tree would cost half as
+    much as the first.
+    """
+    together = -(-MINIMUM_LEAF_SIZE // k)
+    whole = max(1, (int(class_of_cell.max()) + 1) // together)  # so that the last ones are not too few
+    return np.minimum(class_of_cell // together, whole - 1)
+
+
+def _expected(cells: Cells, leaf: IntArray) -> IntArray:
     """The guidance that the quasi-identifiers alone would give: each cell's share of its leaf's sum, shape (C, g)."""
-    leaf = fit_tree(cells, max(k, MINIMUM_LEAF_SIZE), 0.0, "guidance", 0).apply(cells.codes)
     share = cells.counts / np.bincount(leaf, weights=cells.counts)[leaf]
     summed = np.stack([np.bincount(leaf, weights=output) for output in cells.guidance.T.astype(np.float64)], axis=1)
     return np.round(summed[leaf] * share[:, None]).astype(np.int64)
@@ -195,17 +215,22 @@ class LocalSearch:
 
     def improve(self) -> None:
         """Move cells and seed classes until neither saves anything, or for a fixed number of rounds."""
-        self._near = self.clusters.near(self._effort.near)
-        self._relocate()
+        self._find_near()
+        if self._effort.moves_first:
+            self._relocate()
         for rank in range(len(self._effort.companions)):
             if self._seed_clusters(rank):
-                self._near = self.clusters.near(self._effort.near)
+                self._find_near()
                 self._relocate()
-        self._near = self.clusters.near(self._effort.near)
+        if self._effort.moves_first:
+            self._find_near()
         for decay in self._effort.decays:
             self.clusters.weigh_cover(self._cover, decay)
             self._rank_candidates()
             self._move()
+
+    def _find_near(self) -> None:
+        self._near = self.clusters.near(self._effort.near)
 
     def _relocate(self) -> None:
         self._rank_candidates()
@@ -229,7 +254,7 @@ class LocalSearch:
         stale = np.zeros(self._choice.shape, dtype=bool)
         if clusters.classes == 1:
             return
-        for _ in range(ROUNDS):
+        for _ in range(self._effort.rounds):
             cell = np.flatnonzero(active & (clusters.size[clusters.group] - clusters.people >= self.k))
             rank, position = np.nonzero(stale[:, cell])
             again = cell[position]

@@ -81,7 +81,14 @@ class SplitTree:
 
 
 def fit_tree(cells: Cells, k: int, spread: float, orders: Orders, seed: int, weighed: bool = False) -> SplitTree:
-    """Fit the tree on cells so that every leaf holds at least k people; `weighed` as in `Criterion`.
+    """The tree that `fit_leaves` fits."""
+    return fit_leaves(cells, k, spread, orders, seed, weighed)[0]
+
+
+def fit_leaves(
+    cells: Cells, k: int, spread: float, orders: Orders, seed: int, weighed: bool = False
+) -> tuple[SplitTree, IntArray]:
+    """A tree on cells of which every leaf holds at least k people, and the leaf of each; `weighed` as in `Criterion`.
 
     The weight of a cell is its number of people. With a smallest leaf weight of (k - 1e-6) / N the partition is the one
     that `min_samples_leaf=k` gives on the N rows. In a large table groups of more than `BLOCK` cells are split by
@@ -92,15 +99,21 @@ def fit_tree(cells: Cells, k: int, spread: float, orders: Orders, seed: int, wei
     features = split_features(cells, orders)
     outputs = Criterion(cells, spread, seed, at_once=False, weighed=weighed)
     if outputs.width == 0 or len(cells.counts) == 1 or cells.n < 2 * k:
-        return _assembled(features, [_leaf()])
+        return _assembled(features, [_leaf()]), np.zeros(len(cells.counts), dtype=np.int64)
     if any(axis.within is not None for axis in features):
-        return _assembled(features, [_grow(features, cells, outputs, k, block=0)[0]])
+        fitted = _assembled(features, [_grow(features, cells, outputs, k, block=0)[0]])
+        return fitted, fitted.apply(cells.codes)
     if len(cells.counts) <= BLOCK or len(cells.counts) * outputs.width <= WHOLE:
-        return _assembled(features, [_fit(features, cells, outputs, slice(None), k, seed)])
+        nodes, leaf = _fit(features, cells, outputs, slice(None), k, seed)
+        return _assembled(features, [nodes]), leaf
     top, blocks = _grow(features, cells, outputs, k, BLOCK)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # scikit-learn lets go of the interpreter while it splits
         below = list(pool.map(lambda block: _fit(features, cells, outputs, block, k, seed), blocks))
-    return _assembled(features, [top, *below])
+    leaf, leaves = np.empty(len(cells.counts), dtype=np.int64), 0
+    for block, (_, of_block) in zip(blocks, below, strict=True):
+        leaf[block] = leaves + of_block
+        leaves += int(of_block.max()) + 1
+    return _assembled(features, [top, *(nodes for nodes, _ in below)]), leaf
 
 
 #: feature, threshold, left and right of each node, -1 for the feature of a leaf
@@ -165,14 +178,17 @@ def _grow(
 
 def _fit(
     features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, part: slice | IntArray, k: int, seed: int
-) -> _Nodes:
-    """A tree of scikit-learn's on some cells, whose leaves hold at least k of their people."""
+) -> tuple[_Nodes, IntArray]:
+    """A tree of scikit-learn's on some cells, whose leaves hold at least k of their people, and the leaf of each.
+
+    Leaves are counted from 0 in the order of their nodes, which is from left to right.
+    """
     from sklearn.tree import DecisionTreeRegressor
 
     counts = cells.counts[part]
     people = int(counts.sum())
     if people < 2 * k or len(counts) == 1:
-        return _leaf()
+        return _leaf(), np.zeros(len(counts), dtype=np.int64)
     numbers = outputs.of(part, constant=False)
     model = DecisionTreeRegressor(
         min_weight_fraction_leaf=min((k - 1e-6) / people, 0.5), random_state=seed, criterion="squared_error"
@@ -181,12 +197,13 @@ def _fit(
     model.fit(ranks, numbers, sample_weight=counts.astype(float), check_input=False)  # a third of a small block
     fitted = model.tree_
     is_leaf = fitted.children_left == -1
-    return (
+    nodes = (
         np.where(is_leaf, -1, fitted.feature).astype(np.int64),
         fitted.threshold.astype(np.float64),
         fitted.children_left.astype(np.int64),
         fitted.children_right.astype(np.int64),
     )
+    return nodes, (np.cumsum(is_leaf) - 1)[fitted.apply(ranks)]
 
 
 def _assembled(features: tuple[SplitFeature, ...], parts: list[_Nodes]) -> SplitTree:

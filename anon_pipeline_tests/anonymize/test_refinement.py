@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,36 @@ def test_larger_tables_are_worked_on_less_and_keep_what_is_promised(
     assert tried == [effort]
     assert np.bincount(group, weights=cells.counts).min() >= 7
     assert error(cells, thorough) < error(cells, group) < error(cells, leaf)
+
+
+@few
+@given(seed=st.integers(0, 2**16), k=st.integers(1, 120))
+def test_in_a_very_large_table_guidance_is_told_of_no_fewer_people_than_in_a_tree_of_its_own(seed: int, k: int) -> None:
+    generator = np.random.default_rng(seed)
+    size = k + generator.integers(0, k, int(generator.integers(1, 60)))
+    leaf = refinement._neighbours(np.repeat(np.arange(len(size)), 2), k)
+    assert (leaf[::2] == leaf[1::2]).all()
+    assert set(np.diff(leaf).tolist()) <= {0, 1}
+    assert np.bincount(leaf[::2], weights=size).min() >= min(refinement.MINIMUM_LEAF_SIZE, size.sum())
+
+
+def test_moves_in_a_very_large_table_do_not_depend_on_one_persons_guidance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The people of a class exchange their guidance. Classes would differ, if one person's own were used."""
+    frame = some_people(5, 1500)[["age", "income", "town"]]
+    draw = np.random.default_rng(5)
+    cells = counted(frame, draw.integers(0, 2, (len(frame), 1)).astype(float))
+    leaf = tree.fit_tree(cells, 50, 1.0, "both", 0, weighed=True).apply(cells.codes)
+    exchanged = cells.guidance.copy()
+    for of_leaf in range(leaf.max() + 1):
+        alone = np.flatnonzero((leaf == of_leaf) & (cells.counts == 1))
+        exchanged[alone] = exchanged[draw.permutation(alone)]
+    other = replace(cells, guidance=exchanged)
+    monkeypatch.setattr(refinement, "VERY_LARGE", len(cells.counts) - 1)
+    group = refinement.refine(cells, leaf, 50, 1.0)
+    assert (group == refinement.refine(other, leaf, 50, 1.0)).all()
+    assert (group != leaf).any()
+    monkeypatch.setattr(refinement, "_expected", lambda given, _: given.guidance)
+    assert (refinement.refine(cells, leaf, 50, 1.0) != refinement.refine(other, leaf, 50, 1.0)).any()
 
 
 @pytest.mark.parametrize(("little", "stays"), [(0.0, False), (1.0, True)])

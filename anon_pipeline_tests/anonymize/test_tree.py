@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn import datasets
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -17,6 +19,7 @@ from anon_pipeline.anonymize.axes import feature_matrix
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.tables import Cells
+from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import random_frame
 
 ADULT = Path(__file__).parents[2] / "data" / "adult" / "adult.parquet"
@@ -135,6 +138,24 @@ def test_a_tree_on_cells_is_the_tree_on_rows_else_people_who_share_a_cell_count_
     outputs = criterion_outputs(cells, spread, seed)[cell]
     plain = DecisionTreeRegressor(min_samples_leaf=k, random_state=seed).fit(rows, outputs)
     assert same_partition(plain.apply(rows), fitted.apply(codes))
+
+
+@settings(max_examples=times(15))
+@given(seed=st.integers(0, 2**16), block=st.sampled_from([1, 30, 10**6]), spread=st.sampled_from([0.0, 1.0]))
+def test_the_leaf_that_each_cell_is_fitted_into_is_the_one_that_the_tree_gives_it(
+    seed: int, block: int, spread: float
+) -> None:
+    """However it is grown: whole, in blocks, by counts down to cells, or not split at all."""
+    generator = np.random.default_rng(seed)
+    n = int(generator.integers(1, 300))
+    frame = random_frame(generator, n, {"age": "whole", "city": "text", "born": "date"}, 9, 0.1)
+    cells, _, _ = encoded(frame, generator.random((n, 2)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree, "BLOCK", block)
+        patch.setattr(tree, "WHOLE", 0)
+        fitted, leaf = tree.fit_leaves(cells, int(generator.integers(1, 40)), spread, "both", seed)
+    assert (leaf == fitted.apply(cells.codes)).all()
+    assert leaf.max() + 1 == fitted.leaves
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
