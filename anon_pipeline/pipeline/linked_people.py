@@ -22,12 +22,12 @@ from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.pipeline.same_people import Linked, follows_from_the_value
 from anon_pipeline.privacy.group_table import threshold_of
-from anon_pipeline.privacy.linked_classes import LinkedClasses
+from anon_pipeline.privacy.linked_classes import KeptValues, LinkedClasses
 from anon_pipeline.privacy.linked_tables import NOT_IN, LinkedTable
 from anon_pipeline.release import known_classes
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.guarantees import ABSENT
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ReleaseSpec, Role
 
 
 def masked_columns(table: Linked, people: pa.Table, names: Sequence[str] | None = None) -> dict[str, pa.Array]:
@@ -86,7 +86,9 @@ def linked_groups(table: Linked, people: pa.Table) -> tuple[LinkedTable, dict[st
     return LinkedTable(np.where(is_in, groups, NOT_IN), is_published, threshold_of(spec), means, dominance), columns
 
 
-def linked_classes(home: Home, table: Linked, people: pa.Table, readers: frozenset[str]) -> LinkedClasses:
+def linked_classes(
+    home: Home, table: Linked, people: pa.Table, readers: frozenset[str], protected: frozenset[str] = frozenset()
+) -> LinkedClasses:
     """Rows as their classes group these people, or a table of groups as it groups those whom readers can place.
 
     Readers can place people by the quasi-identifiers, and by what the step says that they know. Of a group by these
@@ -95,6 +97,7 @@ def linked_classes(home: Home, table: Linked, people: pa.Table, readers: frozens
     Parameters
     ----------
     readers : the columns that readers of any of the releases know
+    protected : the columns on which any of the releases has a demand beyond k
 
     Raises
     ------
@@ -116,7 +119,38 @@ def linked_classes(home: Home, table: Linked, people: pa.Table, readers: frozens
         raise InputError("its classes are not those of this source under its spec")
     names = [name for name in table.spec.released if name in readers - table.readers and name in table.types]
     kept = {name: groups_of([column]) for name, column in _as_kept(table, people, names).items()}
-    return LinkedClasses(classes, table.spec.k, table.readers, kept)
+    values = _kept_values(table, people, protected)
+    return LinkedClasses(classes, table.spec.k, table.readers, kept, table.demands, values)
+
+
+def _kept_values(table: Linked, people: pa.Table, protected: frozenset[str]) -> dict[str, KeptValues]:
+    """Kept columns as its steps show them, without those of which that does not follow from a person's own value."""
+    spec = table.spec
+    used = {name for step in spec.steps for name in step.used}
+    names = [
+        name
+        for name in spec.with_role(Role.SENSITIVE, Role.INSENSITIVE)
+        if name in protected and name in table.types and name not in used
+        if all(follows_from_the_value(step) for step in cast(tuple[Technique, ...], spec.columns[name].steps))
+    ]
+    masked = masked_columns(table, people, names) if names else {}
+    return {name: _values_of(spec, name, column) for name, column in masked.items()}
+
+
+def _values_of(spec: ReleaseSpec, name: str, column: pa.Array) -> KeptValues:
+    """A column with its values in their order, the missing one first, as an engine counts them in a release."""
+    known = pc.unique(column.drop_null())
+    known = known.take(pc.sort_indices(known))
+    codes = pc.index_in(column, known)
+    has_gaps = column.null_count > 0
+    numbers = np.asarray(codes.fill_null(-1), dtype=np.int64) + int(has_gaps)
+    is_ordered = pa.types.is_temporal(known.type) or pa.types.is_decimal(known.type) or _is_number(known.type)
+    values = (None, *known.to_pylist()) if has_gaps else tuple(known.to_pylist())
+    return KeptValues(numbers, values, is_ordered, name in spec.answers, name in spec.categories)
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
 def _as_kept(table: Linked, people: pa.Table, names: Sequence[str]) -> dict[str, pa.Array]:

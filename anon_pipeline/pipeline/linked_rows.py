@@ -23,6 +23,7 @@ from anon_pipeline.privacy.linked_classes import (
     newly_known_beside_groups,
     with_few_candidates,
 )
+from anon_pipeline.privacy.linked_demands import FailingDemand, failing_demands
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside
@@ -30,7 +31,10 @@ from anon_pipeline.sequential.release_history import MEMBERS
 
 #: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "hides_people_beside_others"
-CHECK_DESCRIPTION = "Whoever has the other releases of the same people, too, is left with k people who are alike."
+CHECK_DESCRIPTION = (
+    "Whoever has the other releases of the same people, too, is left with k people who are alike, and of whom all "
+    "demands hold."
+)
 #: The kinds of other releases.
 ROWS, GROUPS, VERSION = "rows", "groups", "version"
 #: What helps where rows tell too much beside another release.
@@ -50,6 +54,15 @@ def few_candidates(people: int, releases: tuple[str, ...], columns: tuple[str, .
     )
 
 
+def fails_beside(failing: FailingDemand, this: str, releases: tuple[str, ...]) -> str:
+    """The demand that fails on people who share their classes in all releases, and for how many people."""
+    uncounted = "" if failing.is_counted else " (nobody can count it, since steps draw its values or mix people)"
+    return (
+        f"beside {', '.join(releases)}, of the same people, {failing.people:,} people share their classes with people "
+        f"of whom a demand of {(this, *releases)[failing.of]} does not hold: {failing.demand}{uncounted}"
+    )
+
+
 def _known_and_kept(*releases: LinkedClasses) -> tuple[str, ...]:
     """The columns that a release keeps and readers of another know."""
     return tuple(
@@ -59,7 +72,10 @@ def _known_and_kept(*releases: LinkedClasses) -> tuple[str, ...]:
 
 def question(run: Run, raw_data: Stage, candidate: Stage) -> Question:
     """The question to a candidate beside other releases."""
-    demand = "beside other released datasets of the same people nobody is left with fewer than k"
+    demand = (
+        "beside other released datasets of the same people nobody is left with fewer than k, nor with people of whom "
+        "a demand of either does not hold"
+    )
     return told_beside(run, raw_data, candidate).question(run, CHECK, demand)
 
 
@@ -106,12 +122,16 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
     rows, versions = of(ROWS), of(VERSION)
     few = with_few_candidates(mine, list(rows.values()))
     beside.add(few, few_candidates(few, tuple(rows), _known_and_kept(mine, *rows.values())))
+    for failing in failing_demands(mine, list(rows.values())):
+        beside.add(failing.people, fails_beside(failing, this.name, tuple(rows)))
     for name, groups in of(GROUPS).items():
         beside.add_difference(name, known_by_difference(mine, groups))
         linked = newly_known_beside_groups(mine, list(rows.values()), groups)
         beside.add_difference(f"{name} and {', '.join(rows)}", linked)
     if few := with_few_candidates(mine, list(versions.values())):
         log.warning("%s: %s; see across_releases", spec.dataset, few_candidates(few, tuple(versions)))
+    for failing in failing_demands(mine, list(versions.values())):
+        log.warning("%s: %s", spec.dataset, fails_beside(failing, this.name, tuple(versions)))
     return beside
 
 
@@ -146,17 +166,19 @@ def _classes(
 ) -> dict[str, LinkedClasses]:
     """The classes of everybody in this release and in the others, by name; nothing where this one has none."""
     classes: dict[str, LinkedClasses] = {}
-    readers = this.readers.union(*(other.linked.readers for other in others.values()))
+    linked = [this, *(other.linked for other in others.values())]
+    readers = frozenset[str]().union(*(of.readers for of in linked))
+    protected = frozenset[str]().union(*(of.protected for of in linked))
     try:
-        people = same.everybody([this, *(other.linked for other in others.values())])
-        classes[this.name] = linked_classes(run.home, this, people, readers)
+        people = same.everybody(linked)
+        classes[this.name] = linked_classes(run.home, this, people, readers, protected)
     except InputError as error:
         for name, other in others.items():
             _cannot_be_judged(run, beside, name, other.kind, error)
         return classes
     for name, other in others.items():
         try:
-            classes[name] = linked_classes(run.home, other.linked, people, readers)
+            classes[name] = linked_classes(run.home, other.linked, people, readers, protected)
         except InputError as error:
             _cannot_be_judged(run, beside, name, other.kind, error)
     return classes

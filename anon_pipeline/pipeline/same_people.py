@@ -20,12 +20,13 @@ from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.sampling import Sample
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run
+from anon_pipeline.privacy.base import PrivacyModel, privacy_models
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.spec_folders import newest_folder
 from anon_pipeline.release.standing_releases import StandingRelease
 from anon_pipeline.sequential import release_history
-from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.spec.policy import SAID_OF_SOURCE
 
 #: Why nobody can tell where the source is another one than the candidate was made from.
@@ -71,6 +72,22 @@ class Linked:
     def readers(self) -> frozenset[str]:
         """The columns whose values its readers are taken to know of everybody."""
         return frozenset([*self.spec.quasi_identifiers, *((self.step.known or ()) if self.classes is None else ())])
+
+    @property
+    def protected(self) -> frozenset[str]:
+        """The columns on which it has demands beyond k; of rows only."""
+        demands = self.demands
+        columns = {demand.sensitive_column for demand in demands}
+        every = self.spec.with_role(Role.SENSITIVE) if None in columns else []
+        return frozenset([*every, *(column for column in columns if column is not None)])
+
+    @property
+    def demands(self) -> list[PrivacyModel]:
+        """Its demands beyond k, without those on a population; a table of groups has none on the values it shows."""
+        if self.classes is None:
+            return []
+        others = [demand for demand in self.spec.privacy if demand.name != "k_anonymity"]
+        return privacy_models([demand for demand in others if demand.population_file is None])
 
     @property
     def selection(self) -> str:

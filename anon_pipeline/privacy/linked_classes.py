@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.linked_tables import NOT_IN
 
 #: No bound: for people who are in no release.
@@ -24,6 +25,24 @@ NO_BOUND = np.iinfo(np.int64).max
 
 
 Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class KeptValues:
+    """A kept column as a release shows it.
+
+    Attributes
+    ----------
+    codes : the number of each person's value, shape (n,)
+    values : the value of each number, as a `Histogram` has them
+    ordered, missing_is_a_value, categorical : as in a `Histogram`
+    """
+
+    codes: IntArray
+    values: tuple[object, ...]
+    ordered: bool = False
+    missing_is_a_value: bool = False
+    categorical: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +56,22 @@ class LinkedClasses:
     readers : the columns whose values its readers are taken to know of everybody
     kept : a number for each person's value in other columns that it shows, NOT_IN where it does not show it, shape (n,)
         each; by column
+    demands : its demands beyond k
+    protected : the columns on which any of the releases has a demand, as this one shows them; by column
     """
 
     classes: IntArray
     k: int
     readers: frozenset[str] = frozenset()
     kept: Mapping[str, IntArray] = field(default_factory=dict)
+    demands: Sequence[PrivacyModel] = ()
+    protected: Mapping[str, KeptValues] = field(default_factory=dict)
+
+    @property
+    def is_in(self) -> Flags:
+        """Who is in the release, shape (n,)."""
+        is_in: Flags = self.classes != NOT_IN
+        return is_in
 
     def told_to(self, readers: frozenset[str]) -> IntArray:
         """Its classes as readers tell them apart who know these columns, NOT_IN as in `classes`, shape (n,).
@@ -52,7 +81,7 @@ class LinkedClasses:
         names = sorted(readers & set(self.kept))
         if not names:
             return self.classes
-        joint = _joint([self.classes, *(self.kept[name] for name in names)])
+        joint = joint_cells([self.classes, *(self.kept[name] for name in names)])
         return np.where(self.classes == NOT_IN, NOT_IN, joint)
 
 
@@ -150,7 +179,7 @@ def _known(first: LinkedClasses, second: LinkedClasses, told: Flags | None = Non
 def _together(releases: Sequence[LinkedClasses], readers: frozenset[str]) -> LinkedClasses:
     """Rows of several releases, linked, as one release whose classes are their joint cells."""
     readers = readers.union(*(of.readers for of in releases))
-    classes = _joint([of.told_to(readers) for of in releases])
+    classes = told_together(releases, readers)
     is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
     return LinkedClasses(np.where(is_in, classes, NOT_IN), min(of.k for of in releases), readers)
 
@@ -230,11 +259,16 @@ class _Cuts:
 
 def _alike(releases: Sequence[LinkedClasses]) -> IntArray:
     """How many people share each person's classes, as readers of these releases tell them apart, shape (n,)."""
-    readers = frozenset[str]().union(*(of.readers for of in releases))
-    return _people_in(_joint([of.told_to(readers) for of in releases]))
+    return _people_in(told_together(releases))
 
 
-def _joint(families: Sequence[IntArray]) -> IntArray:
+def told_together(releases: Sequence[LinkedClasses], readers: frozenset[str] = frozenset()) -> IntArray:
+    """The joint cell of each person, as readers of these releases (and others) tell people apart, shape (n,)."""
+    readers = readers.union(*(of.readers for of in releases))
+    return joint_cells([of.told_to(readers) for of in releases])
+
+
+def joint_cells(families: Sequence[IntArray]) -> IntArray:
     """A number that people share who are in the same classes, shape (n,)."""
     _, place = np.unique(np.stack(families, axis=1), axis=0, return_inverse=True)
     numbers: IntArray = place.astype(np.int64)
