@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.keys import Key, Secrets
@@ -223,6 +223,35 @@ def apply_steps(
     InputError
         For steps that make no sense, missing keys, or data that a technique cannot work on.
     """
+    run, reports, order = _carried_out(table, column_types, column_steps, table_steps, resources)
+    masked = pa.table({name: run.state[name] for name in run.state})
+    if not run.is_of_groups:
+        masked = masked.take(pa.array(undone(order, run.rows)))
+    return masked, reports
+
+
+def people_left(
+    table: pa.Table,
+    column_types: Mapping[str, ColumnType],
+    column_steps: Mapping[str, Sequence[Technique]],
+    table_steps: Sequence[Technique] = (),
+    resources: Resources = NO_RESOURCES,
+) -> BoolArray:
+    """Who is left after all steps of `apply_steps`, which must not end as groups, shape (n,)."""
+    run, _, order = _carried_out(table, column_types, column_steps, table_steps, resources)
+    is_left = np.zeros(len(order), dtype=bool)
+    is_left[order[run.rows]] = True
+    return is_left
+
+
+def _carried_out(
+    table: pa.Table,
+    column_types: Mapping[str, ColumnType],
+    column_steps: Mapping[str, Sequence[Technique]],
+    table_steps: Sequence[Technique],
+    resources: Resources,
+) -> tuple[_Run, list[StepReport], IntArray]:
+    """The state after all steps, their reports, and the canonical order of the table's rows; see `apply_steps`."""
     dataset, key = resources.dataset, resources.key
     plan = plan_steps(column_types, column_steps, table_steps, resources.folder)
     secrets = resources.secrets or Secrets(folder=resources.folder)
@@ -241,10 +270,7 @@ def apply_steps(
     state = {name: _chunk(plain.column(name).take(pa.array(order))) for name in column_types}
     run = _Run(plan, replace(resources, secrets=secrets), people[order], state)
     reports = [*run.column_steps(), *(run.table_step(step) for step in plan.table)]
-    masked = pa.table({name: run.state[name] for name in run.state})
-    if not run.is_of_groups:
-        masked = masked.take(pa.array(undone(order, run.rows)))
-    return masked, reports
+    return run, reports, order
 
 
 class _Run:

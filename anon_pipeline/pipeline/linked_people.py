@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.stored_kinds import as_kind
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
@@ -20,6 +20,7 @@ from anon_pipeline.masking.aggregation import MEAN, PEOPLE
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.grouping import groups_of
+from anon_pipeline.pipeline.linked_drawn import drawn_people
 from anon_pipeline.pipeline.same_people import Linked, follows_from_the_value
 from anon_pipeline.privacy.group_table import threshold_of
 from anon_pipeline.privacy.linked_classes import KeptValues, LinkedClasses
@@ -112,15 +113,35 @@ def linked_classes(
         columns = masked_columns(table, people)
         names = list(columns)
         classes = known_classes.classes_of([columns[name] for name in names], names, table.classes, NOT_IN)
-    classes = np.where(_is_in(table.spec, people), classes, NOT_IN)
+    is_in = _is_in(table.spec, people)
+    classes = np.where(is_in, classes, NOT_IN)
+    drawn = _drawn(home, table, people, is_in)
     sizes = pq.read_table(table.table, columns=["class_size"]).column(0).to_numpy()
-    counts = np.bincount(classes[classes != NOT_IN], minlength=len(sizes))
-    if len(counts) != len(sizes) or ((counts < sizes) if table.selection else (counts != sizes)).any():
+    members = classes if drawn is None else np.where(drawn, classes, NOT_IN)
+    counts = np.bincount(members[members != NOT_IN], minlength=len(sizes))
+    if len(counts) != len(sizes) or (counts != sizes).any():
         raise InputError("its classes are not those of this source under its spec")
     names = [name for name in table.spec.released if name in readers - table.readers and name in table.types]
     kept = {name: groups_of([column]) for name, column in _as_kept(table, people, names).items()}
     values = _kept_values(table, people, protected)
-    return LinkedClasses(classes, table.spec.k, table.readers, kept, table.demands, values)
+    return LinkedClasses(classes, table.spec.k, table.readers, kept, table.demands, values, drawn)
+
+
+def _drawn(home: Home, table: Linked, people: pa.Table, is_in: BoolArray) -> BoolArray | None:
+    """Who was drawn into a release that holds a part of its people only, shape (n,); None where it is known without.
+
+    Raises
+    ------
+    InputError
+        If the draw cannot be made again.
+    """
+    if not table.selection or table.spec.across_releases is not None:
+        return None  # of those who are followed the release history has only who was drawn
+    names = list(table.types)
+    as_stored = pa.table({name: _as_then(people.column(name), table.kinds.get(name), name) for name in names})
+    drawn = np.zeros(len(people), dtype=bool)
+    drawn[is_in] = drawn_people(home, table, as_stored.filter(pa.array(is_in)))
+    return drawn
 
 
 def _kept_values(table: Linked, people: pa.Table, protected: frozenset[str]) -> dict[str, KeptValues]:
@@ -188,7 +209,7 @@ def _classes_of_followed(home: Home, table: Linked, people: pa.Table) -> IntArra
     return np.where(classes == ABSENT, NOT_IN, classes)
 
 
-def _is_in(spec: ReleaseSpec, people: pa.Table) -> IntArray:
+def _is_in(spec: ReleaseSpec, people: pa.Table) -> BoolArray:
     """Who is not left out for want of a target, shape (n,)."""
     if spec.missing_target != "leave_out":
         return np.ones(len(people), dtype=bool)

@@ -7,7 +7,7 @@ versions of one dataset together is `across_releases`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from anon_pipeline.errors import InputError, Refused
@@ -45,9 +45,11 @@ REMEDY = (
 )
 
 
-def few_candidates(people: int, releases: tuple[str, ...], columns: tuple[str, ...] = ()) -> str:
-    """How many people are alike with too few in all releases, and the columns that not all specs call known."""
+def few_candidates(people: int, releases: tuple[str, ...], linked: Sequence[LinkedClasses] = ()) -> str:
+    """How many people are alike with too few in all releases, and what readers are taken to know besides."""
+    columns = _known_and_kept(*linked)
     known = f"; {', '.join(columns)} is kept in one of them and a quasi-identifier of another" if columns else ""
+    known += "; readers may know who was drawn into one of them" if any(of.drawn is not None for of in linked) else ""
     return (
         f"beside {', '.join(releases)}, of the same people, {people:,} people share their classes with fewer than k, "
         f"and their rows can be linked by the columns that are kept{known}"
@@ -121,7 +123,7 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
 
     rows, versions = of(ROWS), of(VERSION)
     few = with_few_candidates(mine, list(rows.values()))
-    beside.add(few, few_candidates(few, tuple(rows), _known_and_kept(mine, *rows.values())))
+    beside.add(few, few_candidates(few, tuple(rows), [mine, *rows.values()]))
     for failing in failing_demands(mine, list(rows.values())):
         beside.add(failing.people, fails_beside(failing, this.name, tuple(rows)))
     for name, groups in of(GROUPS).items():

@@ -93,8 +93,8 @@ class Linked:
     def selection(self) -> str:
         """By what draw only some people are in it; empty where everybody is.
 
-        Beside rows it is judged as if all who have the quasi-identifiers of one in it were in it, too: k counts for
-        those of whom an attacker knows that they are.
+        Beside rows both are judged: readers who do not know who was drawn, for whom all who have the quasi-identifiers
+        of one in it may be in it, and those who know, who have fewer candidates.
         """
         if self.classes is None:
             return ""
@@ -217,6 +217,8 @@ class SamePeople:
         for table in tables:
             for name, kind in table.types.items():
                 column = table.spec.columns[name].model_copy(update={"type": kind, "steps": (), "hierarchy": None})
+                if column.role is Role.EXCLUDE:  # it was read for a step only, and there is none here
+                    column = column.model_copy(update={"role": Role.INSENSITIVE})
                 columns[name] = column
         columns = {
             name: column if column.steps == () else column.model_copy(update={"steps": ()})

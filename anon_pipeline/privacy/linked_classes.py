@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,7 @@ class LinkedClasses:
         each; by column
     demands : its demands beyond k
     protected : the columns on which any of the releases has a demand, as this one shows them; by column
+    drawn : who was drawn into it, shape (n,), where it holds a part only of those who have its classes
     """
 
     classes: IntArray
@@ -66,6 +67,14 @@ class LinkedClasses:
     kept: Mapping[str, IntArray] = field(default_factory=dict)
     demands: Sequence[PrivacyModel] = ()
     protected: Mapping[str, KeptValues] = field(default_factory=dict)
+    drawn: Flags | None = None
+
+    @property
+    def members(self) -> LinkedClasses:
+        """The same for readers who know who was drawn: nobody else is in it."""
+        if self.drawn is None:
+            return self
+        return replace(self, classes=np.where(self.drawn, self.classes, NOT_IN), drawn=None)
 
     @property
     def is_in(self) -> Flags:
@@ -89,7 +98,8 @@ def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses
     """People who share their classes in all releases with fewer than k people, where fewer releases leave them more.
 
     Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
-    releases demand different k, the smallest of those that show a person counts.
+    releases demand different k, the smallest of those that show a person counts. Where people were drawn, they must
+    have enough candidates before readers who do not know who was, and before those who do.
     """
     return int(_few(candidate, others).sum())
 
@@ -113,6 +123,7 @@ def newly_known_beside_groups(candidate: LinkedClasses, rows: Sequence[LinkedCla
     """
     if not rows:
         return 0
+    rows = [of.members for of in rows]
     told = _few(candidate, rows) | _known(candidate, groups)
     told |= _known(_together(rows, groups.readers), groups, told)
     return int((_known(_together([candidate, *rows], groups.readers), groups, told) & ~told).sum())
@@ -130,6 +141,14 @@ def _few(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
     """Who has few candidates, as `with_few_candidates` says, shape (n,)."""
     if not others:
         return np.zeros(len(candidate.classes), dtype=bool)
+    few = _few_of(candidate, others)
+    if any(of.drawn is not None for of in (candidate, *others)):
+        few = few | _few_of(candidate.members, [of.members for of in others])
+    return few
+
+
+def _few_of(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
+    """The same for readers who know, or who do not know, who was drawn."""
     releases = (candidate, *others)
     k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
     together, alone, former = (_alike(of) for of in (releases, [candidate], others))

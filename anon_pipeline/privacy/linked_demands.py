@@ -44,10 +44,12 @@ def failing_demands(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -
 
     Each demand is asked about the people of its own release, by the values that it shows. What the candidate alone, or
     the others without it, tell already is not held against the candidate: there the joint cell has the same share of
-    each value as the class that they tell, and this fails as well.
+    each value as the class that they tell, and this fails as well. Where people were drawn, readers are taken to know
+    who was: whoever does not know has unions of these joint cells.
     """
     if not others:
         return []
+    candidate, others = candidate.members, [of.members for of in others]
     releases = (candidate, *others)
     joint = told_together(releases)
     failing = []

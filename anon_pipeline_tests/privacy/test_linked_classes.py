@@ -1,5 +1,6 @@
 """Releases of the same people together: who is left with few candidates, and what follows by subtraction."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -58,6 +59,16 @@ def test_overlapping_classes_cannot_be_subtracted_but_rows_can_be_linked() -> No
     one, other = (LinkedClasses(column, 10) for column in crossed.T)
     assert known_by_difference(one, other) == 0
     assert with_few_candidates(one, [other]) == 20
+
+
+def test_of_a_sample_both_who_is_in_it_and_who_is_not_have_company() -> None:
+    """Of twelve people nine were drawn: who knows that looks for them among nine rows, and for the others in three."""
+    everybody, sample = classes(24), classes(12, 12)
+    drawn = replace(sample, drawn=np.r_[np.full(9, True), np.full(3, False), np.full(12, True)])
+    assert with_few_candidates(everybody, [sample]) == with_few_candidates(sample, [everybody]) == 0
+    assert with_few_candidates(replace(sample, k=9), [classes(12, 12, k=9)]) == 0
+    assert with_few_candidates(replace(drawn, k=9), [classes(12, 12, k=9)]) == 3
+    assert with_few_candidates(classes(6, 6, 12, k=6), [replace(drawn, k=6)]) == 6
 
 
 #: Two releases of rows with twelve people in each joint cell, and a table of groups with ten of the first twelve.

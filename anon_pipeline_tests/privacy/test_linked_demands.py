@@ -125,6 +125,19 @@ def test_what_one_release_keeps_and_readers_of_another_know_is_homogeneous() -> 
     assert failing(keeps, release([0] * 48, None, known=[1])) == [48]
 
 
+def test_of_a_sample_those_who_are_in_it_are_asked_about_and_those_who_are_not() -> None:
+    """Half of each town is ill; of the first those were drawn who are not, of the second those who are."""
+    ill = [0, 0, 1, 1, 1, 1, 0, 0]
+    drawn = np.array([True, True, False, False] * 2)
+    towns = [0] * 4 + [1] * 4
+    for demands, people in (([TWO], 4), ([], 0)):
+        everybody, sample = release(towns, ill), release([0] * 8, ill, *demands)
+        assert failing(everybody, sample) == []
+        sample = replace(sample, drawn=drawn)
+        assert failing(everybody, sample) == failing(sample, everybody) == [people] * bool(people)
+        assert failing(release(towns, ill, TWO), sample) == [8, 4][: 1 + len(demands)]
+
+
 def possible(releases: Sequence[LinkedClasses], values: IntArray) -> list[set[int]]:
     """The values that a person may have, whose readers cannot link a row: every assignment is tried."""
     possible_values = [set[int]() for _ in values]
