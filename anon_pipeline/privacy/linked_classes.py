@@ -10,7 +10,7 @@ another know tells the rows of a class apart.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -98,7 +98,8 @@ def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses
     """People who share their classes in all releases with fewer than k people, where fewer releases leave them more.
 
     Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
-    releases demand different k, the smallest of those that show a person counts. Where people were drawn, they must
+    releases demand different k, the smallest of those that show a person counts, but a release that demands less does
+    not lower what the others keep from one another. Where people were drawn, they must
     have enough candidates before readers who do not know who was, and before those who do.
     """
     return int(_few(candidate, others).sum())
@@ -125,38 +126,61 @@ def newly_known_beside_groups(candidate: LinkedClasses, rows: Sequence[LinkedCla
         return 0
     rows = [of.members for of in rows]
     told = _few(candidate, rows) | _known(candidate, groups)
-    told |= _known(_together(rows, groups.readers), groups, told)
-    return int((_known(_together([candidate, *rows], groups.readers), groups, told) & ~told).sum())
+    known = np.zeros(len(told), dtype=bool)
+    for part in _as_strict(candidate, rows):
+        before = told | _known(_together(part, groups.readers), groups, told)
+        known |= _known(_together([candidate, *part], groups.readers), groups, before) & ~before
+    return int(known.sum())
 
 
 def newly_known_beside_rows(candidate: LinkedClasses, rows: Sequence[LinkedClasses]) -> int:
     """People whom a table of groups tells beside the linked rows of several releases, and not beside one of them."""
-    linked = _together(rows, candidate.readers)
-    told = np.any([_known(candidate, of) for of in rows], axis=0)
-    told |= (linked.classes != NOT_IN) & (_people_in(linked.classes) < linked.k)
-    return int((_known(linked, candidate, told) & ~told).sum())
+    told: Flags = np.any([_known(candidate, of) for of in rows], axis=0)
+    known = np.zeros(len(told), dtype=bool)
+    for part in _as_strict(candidate, rows):
+        linked = _together(part, candidate.readers)
+        before = told | (linked.is_in & (_people_in(linked.classes) < linked.k))
+        known |= _known(linked, candidate, before) & ~before
+    return int(known.sum())
 
 
 def _few(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
     """Who has few candidates, as `with_few_candidates` says, shape (n,)."""
     if not others:
         return np.zeros(len(candidate.classes), dtype=bool)
-    few = _few_of(candidate, others)
+    knowing = [(candidate, others)]
     if any(of.drawn is not None for of in (candidate, *others)):
-        few = few | _few_of(candidate.members, [of.members for of in others])
+        knowing.append((candidate.members, [of.members for of in others]))
+    few = np.zeros(len(candidate.classes), dtype=bool)
+    for mine, theirs in knowing:
+        for part in _as_strict(mine, theirs):
+            few |= _few_of(mine, part) & _is_finer([mine, *theirs], theirs)
     return few
+
+
+def _as_strict(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Iterator[list[LinkedClasses]]:
+    """The others that demand at least as much as a k, for each k up to the candidate's.
+
+    A release that demands less must not lower what those that demand more keep from one another.
+    """
+    for k in sorted({min(of.k, candidate.k) for of in others}):
+        yield [of for of in others if of.k >= k]
 
 
 def _few_of(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
     """The same for readers who know, or who do not know, who was drawn."""
     releases = (candidate, *others)
     k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
-    together, alone, former = (_alike(of) for of in (releases, [candidate], others))
-    is_in = np.any([of.classes != NOT_IN for of in releases], axis=0)
-    was_in = np.any([of.classes != NOT_IN for of in others], axis=0)
-    fewer = ((candidate.classes == NOT_IN) | (together < alone)) & (~was_in | (together < former))
-    few: Flags = is_in & (together < k) & fewer
+    is_in = np.any([of.is_in for of in releases], axis=0)
+    few: Flags = is_in & (_alike(releases) < k) & _is_finer(releases, [candidate]) & _is_finer(releases, others)
     return few
+
+
+def _is_finer(releases: Sequence[LinkedClasses], part: Sequence[LinkedClasses]) -> Flags:
+    """Of whom the releases leave fewer candidates than a part of them, which may not have them at all, shape (n,)."""
+    is_in = np.any([of.is_in for of in part], axis=0)
+    is_finer: Flags = ~is_in | (_alike(releases) < _alike(part))
+    return is_finer
 
 
 def _known(first: LinkedClasses, second: LinkedClasses, told: Flags | None = None) -> Flags:

@@ -1,5 +1,6 @@
 """Releases of the same people together: who is left with few candidates, and what follows by subtraction."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -46,6 +47,42 @@ def test_people_whom_the_weaker_release_shows_have_its_k() -> None:
     few, many = classes(5, 6, 9, k=5), classes(11, 9, k=9)
     assert with_few_candidates(few, [many]) == 0
     assert with_few_candidates(classes(4, 7, 9, k=4), [classes(11, 9, k=9)]) == 0
+
+
+def test_a_third_release_that_demands_less_lowers_nothing_between_the_others() -> None:
+    """With everybody in one class at k = 2 in the home, no two releases at k = 10 were refused."""
+    crossed = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 5, axis=0)
+    first, second = (LinkedClasses(column, 10) for column in crossed.T)
+    assert with_few_candidates(first, [second, classes(20, k=2)]) == 20
+    assert with_few_candidates(replace(first, k=2), [second, classes(20, k=2)]) == 0
+    assert newly_known_beside_groups(FIRST, [SECOND, classes(48, k=2)], GROUPS) == 2
+    assert newly_known_beside_rows(GROUPS, [FIRST, SECOND, classes(48, k=2)]) == 2
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_part_of_the_releases_leaves_enough_candidates(seed: int) -> None:
+    """The textbook: of each set of releases with the candidate, whose rows are linked, everybody is asked about."""
+    draws, few = np.random.default_rng(seed), 0
+    for _ in range(10):
+        candidate, *others = (
+            LinkedClasses(draws.integers(0, 2, 16), int(draws.integers(2, 6))) for _ in range(draws.integers(2, 5))
+        )
+
+        def alike(person: int, of: Sequence[LinkedClasses]) -> int:
+            return int(np.all([part.classes == part.classes[person] for part in of], axis=0).sum())
+
+        expected = 0
+        for person in range(16):
+            parts = [part for size in range(len(others)) for part in combinations(others, size + 1)]
+            expected += any(
+                alike(person, [candidate, *part]) < min(of.k for of in (candidate, *part))
+                and alike(person, [candidate, *part]) < min(alike(person, [candidate]), alike(person, part))
+                and alike(person, [candidate, *others]) < alike(person, others)
+                for part in parts
+            )
+        assert with_few_candidates(candidate, others) == expected
+        few += expected
+    assert few
 
 
 def test_what_others_tell_without_the_candidate_is_not_held_against_it() -> None:
