@@ -11,7 +11,6 @@ import hashlib
 import hmac
 import itertools
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +33,7 @@ from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.release.openlineage import NAMESPACE
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, write_dataset
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 N, K, KEY = 24, 8, "GUESSES_KEY"
 SPEC: dict[str, Any] = {
@@ -54,11 +54,13 @@ SPEC: dict[str, Any] = {
 }
 
 
-class Keyed:
-    """Gives a command the private key, always the same: what the attacker's luck would be with it is not left open."""
-
-    def __call__(self) -> None:
-        os.environ[KEY] = "5c" * 32
+def release(root: Path, frame: pd.DataFrame) -> Place:
+    """Under a private key that is always the same: what the attacker's luck would be with it is not left open."""
+    place = Place(Home(root / "home"), write_dataset(root / "people", frame, SPEC))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(KEY, "5c" * 32)
+        released_in_steps(place)
+    return place
 
 
 def people() -> pd.DataFrame:
@@ -72,11 +74,7 @@ def people() -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory: pytest.TempPathFactory) -> Place:
-    root = tmp_path_factory.mktemp("guesses")
-    place = Place(Home(root / "home"), write_dataset(root / "people", people(), SPEC))
-    ended = place.run("--json", sabotage=Keyed())
-    assert ended.exit_code == 0, ended.said
-    return place
+    return release(tmp_path_factory.mktemp("guesses"), people())
 
 
 @pytest.fixture(scope="module")
@@ -250,9 +248,7 @@ def agrees(published: list[float | None], measured: list[float | None]) -> bool:
 def test_who_of_a_class_has_which_value_shows_in_scores_alone(released: Place, tmp_path: Path) -> None:
     """Two people of one class change places: the tables stay, and all that may differ is measured under the key."""
     changed = next(itertools.islice(swapped(people()), 1, None))
-    other = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "people", changed, SPEC))
-    ended = other.run("--json", sabotage=Keyed())
-    assert ended.exit_code == 0, ended.said
+    other = release(tmp_path, changed)
     assert other.release.name == released.release.name
     for name in ("data.parquet", "classes.parquet"):
         assert (other.release / name).read_bytes() == (released.release / name).read_bytes()

@@ -18,11 +18,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anon_pipeline.home import sha256_of
+from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.report.wording import times
 from anon_pipeline_tests.end_to_end.harness import Place, policy, released, scratch, write_dataset
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
-KEY = "BYTES_KEY"
+KEY, SECRET = "BYTES_KEY", "a7" * 32
 
 #: What differs from run to run, whatever the data: it is random, a moment, or a hash over such.
 SET_ASIDE = {
@@ -66,7 +67,7 @@ class Keyed:
     """Gives a command the private key."""
 
     def __call__(self) -> None:
-        os.environ[KEY] = "a7" * 32
+        os.environ[KEY] = SECRET
 
 
 def everyone() -> pd.DataFrame:
@@ -125,12 +126,25 @@ SPECS = {"plain": plain, "masked": masked, "groups": groups}
 
 
 def release(root: Path, frame: pd.DataFrame, spec: dict[str, Any]) -> Place:
-    """In a home that has its databases already: to make them is no part of a release."""
+    """By the command, in a home that has its databases already: to make them is no part of a release."""
     place = released()[0].copy(root).without_releases()
     write_dataset(place.dataset, frame, spec)
     ended = place.run("--json", sabotage=Keyed())
     assert ended.exit_code == 0, ended.said
     return place
+
+
+def in_steps(root: Path, frame: pd.DataFrame, spec: dict[str, Any]) -> Place:
+    """By the steps of a run, one after the other: what Dagster and MLflow are told of it is in no release."""
+    place = Place(Home(root / "home"), write_dataset(root / "people", frame, spec))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(KEY, SECRET)
+        released_in_steps(place)
+    return place
+
+
+#: How the releases under a spec are made.
+MADE = {"plain": release, "masked": in_steps, "groups": in_steps}
 
 
 class Releases(dict[str, Place]):
@@ -140,7 +154,7 @@ class Releases(dict[str, Place]):
         self.root = root
 
     def __missing__(self, name: str) -> Place:
-        self[name] = release(self.root / name, everyone(), SPECS[name]())
+        self[name] = MADE[name](self.root / name, everyone(), SPECS[name]())
         return self[name]
 
 
@@ -212,7 +226,7 @@ def test_no_byte_hangs_on_a_value_that_is_not_released(name: str, before: Releas
     frame.loc[17, "weight"] = 1e6
     frame.loc[17, ["name", "diary"]] = ["somebody else altogether", "a secret of its own"]
     frame.loc[17, "lat" if name != "masked" else "diary"] = 12.5
-    place = release(folder, frame, SPECS[name]())
+    place = MADE[name](folder, frame, SPECS[name]())
     assert differing(walked(before[name]), walked(place)) == []
 
 
@@ -231,7 +245,7 @@ def test_the_walk_sees_a_change(before: Releases) -> None:
 def test_what_hangs_on_a_released_sensitive_value_is_listed_with_its_reason(before: Releases, folder: Path) -> None:
     frame = everyone()
     frame.loc[17, "ill"] = "no" if frame.loc[17, "ill"] == "yes" else "yes"
-    place = release(folder, frame, plain())
+    place = in_steps(folder, frame, plain())
     changed = {section_of(path) for path in paths_that_differ(manifest_of(before["plain"]), manifest_of(place))}
     changed -= {"created", "runs", "source.commitment"}
     assert changed <= set(MAY_DIFFER), sorted(changed - set(MAY_DIFFER))
