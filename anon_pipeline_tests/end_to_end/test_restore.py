@@ -11,6 +11,7 @@ from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, write_dataset
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 
 def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) -> None:
@@ -24,11 +25,9 @@ def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) 
     manifests = []
     for place in (published, restored):  # of people whom neither has seen: the keys came along
         write_dataset(place.dataset, people(seed=2))
-        ended = place.run("--json")
-        assert ended.exit_code == 0, ended.said
-        told = json.loads(ended.stdout)
-        assert told["new"]
-        manifests.append(told["manifest"])
+        released = released_in_steps(place)
+        assert released.new
+        manifests.append(released.manifest)
         assert ledger.verify(place.home) == []
     one, other = manifests
     assert one["version"] == other["version"] != first

@@ -18,6 +18,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
 from anon_pipeline_tests.end_to_end.harness import Place, people, policy, release_folders, write_dataset
 from anon_pipeline_tests.end_to_end.test_kill import dagster_states, whole
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 NIGHTS = range(1, 7)
 REFUSED = 2
@@ -139,12 +140,14 @@ def naming_who_left(home: Home) -> list[Path]:
 
 
 def test_nothing_private_names_a_person_who_left(fresh: Place) -> None:
-    """The right to erasure: after a run without a person, no private file of any kind holds their identifier."""
+    """The right to erasure: after a run without a person, no private file of any kind holds their identifier.
+
+    Here attacks leave theirs, too; what Dagster and MLflow keep is looked at after the nights above.
+    """
     audited = nightly_policy() | {"audit": {"people": 200, "shadows": 4, "targets": 100}}
     write_dataset(fresh.dataset, table(1), audited)
-    assert fresh.run().exit_code == 0
+    released_in_steps(fresh)
     assert naming_who_left(fresh.home)
     write_dataset(fresh.dataset, table(NIGHTS[-1]), audited)
-    ended = fresh.run()
-    assert ended.exit_code == 0, ended.said
+    released_in_steps(fresh)
     assert naming_who_left(fresh.home) == []

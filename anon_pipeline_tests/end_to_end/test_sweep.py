@@ -19,6 +19,7 @@ from anon_pipeline.release.facts import losses
 from anon_pipeline.release.noise import Noise
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, full_policy, people, policy, write_dataset
+from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 K = "privacy.k_anonymity.k"
 
@@ -44,7 +45,7 @@ def test_the_line_of_the_spec_is_what_a_run_then_gives(fresh: Place) -> None:
     assert five["measured"]["classes"] > ten["measured"]["classes"]
     assert fresh.releases() == {}
 
-    manifest = json.loads(fresh.run("--json").stdout)["manifest"]
+    manifest = released_in_steps(fresh).manifest
     measured, promised = manifest["measured"], ten["measured"]
     assert promised["classes"] == measured["class_sizes"]["classes"]
     assert promised["smallest_class"] == measured["class_sizes"]["smallest"]
