@@ -16,6 +16,7 @@ from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, newly_known_beside_rows
+from anon_pipeline.privacy.linked_systems import newly_known_of_groups
 from anon_pipeline.privacy.linked_tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.standing_releases import releases_beside
@@ -71,14 +72,14 @@ def _judge_all(run: Run, people: pa.Table, candidate: Linked, others: Sequence[L
     except Undecided as error:
         for table in tables:
             beside.add_unjudged(table.name, error)
-    _judge_beside_rows(run, people, candidate, [other for other in others if other.classes is not None], beside)
+    _judge_beside_rows(run, people, candidate, others, beside)
 
 
 def _judge_beside_rows(run: Run, people: pa.Table, candidate: Linked, others: Sequence[Linked], beside: Beside) -> None:
-    """Judge the candidate beside each release of rows, and beside the linked rows of all of them."""
+    """Judge the candidate beside each release of rows, the linked rows of all of them, and these with all tables."""
     readers = candidate.readers.union(*(other.readers for other in others))
     rows: dict[str, LinkedClasses] = {}
-    for other in others:
+    for other in (of for of in others if of.classes is not None):
         try:
             mine, rows[other.name] = (linked_classes(run.home, table, people, readers) for table in (candidate, other))
         except InputError as error:
@@ -87,6 +88,11 @@ def _judge_beside_rows(run: Run, people: pa.Table, candidate: Linked, others: Se
             beside.add_difference(other.name, known_by_difference(mine, rows[other.name]))
     if len(rows) > 1:
         beside.add_difference(", ".join(rows), newly_known_beside_rows(mine, list(rows.values())))
+    tables = [other for other in others if other.classes is None]
+    if rows and tables and not beside.problems:
+        groups = [linked_classes(run.home, table, people, readers) for table in tables]
+        asked = mine, list(rows.values()), groups
+        beside.add_together([*rows, *(table.name for table in tables)], lambda: newly_known_of_groups(*asked))
 
 
 def _judge(

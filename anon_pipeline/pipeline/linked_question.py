@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pandas as pd
 from anon_pipeline.errors import Unavailable
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.privacy.linked_tables import Undecided
 
 #: What helps where nobody can tell now, which `linked_tables_accepted` does not speak of.
 AGAIN = "run it again; what cannot be judged now is not accepted by linked_tables_accepted"
@@ -45,6 +47,25 @@ class Beside:
             people,
             f"beside {release}, of the same people, what {people:,} people have in groups of fewer than k follows by "
             "subtraction",
+        )
+
+    def add_together(self, releases: Sequence[str], known: Callable[[], int]) -> None:
+        """Note what rows and several tables of groups tell, of which no two tell anything.
+
+        It is not asked where the candidate is refused already, since it takes long where much is known.
+        """
+        if self.problems:
+            return
+        try:
+            unions = known()
+        except Undecided as error:
+            for release in releases:
+                self.add_unjudged(release, error)
+            return
+        self.add(
+            unions,
+            f"beside {', '.join(releases)}, of the same people, what at least {unions:,} groups of fewer than k people "
+            "have follows by subtraction",
         )
 
     def add_unjudged(self, release: str, error: Exception) -> None:

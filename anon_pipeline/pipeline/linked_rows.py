@@ -1,8 +1,9 @@
 """Rows of people beside the other releases of the same people: the question to a candidate, and the private files.
 
-Rows of another dataset are judged by who shares all classes, since rows can be linked by their kept columns; tables of
-groups by what follows by subtraction. A former version of the same dataset is counted and logged only: what bounds
-versions of one dataset together is `across_releases`.
+Rows of another dataset are judged by who shares all classes, since rows can be linked by their kept columns: they are k
+people, and of them the demands on sensitive values hold. Tables of groups are judged by what follows by subtraction. A
+former version of the same dataset is counted and logged only: what bounds versions of one dataset together is
+`across_releases`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from anon_pipeline.privacy.linked_classes import (
     with_few_candidates,
 )
 from anon_pipeline.privacy.linked_demands import FailingDemand, failing_demands
+from anon_pipeline.privacy.linked_systems import newly_known_of_rows
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside
@@ -130,6 +132,10 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
         beside.add_difference(name, known_by_difference(mine, groups))
         linked = newly_known_beside_groups(mine, list(rows.values()), groups)
         beside.add_difference(f"{name} and {', '.join(rows)}", linked)
+    tables = of(GROUPS)
+    if len(tables) > 1:
+        asked = mine, list(rows.values()), list(tables.values())
+        beside.add_together([*tables, *rows], lambda: newly_known_of_rows(*asked))
     if few := with_few_candidates(mine, list(versions.values())):
         log.warning("%s: %s; see across_releases", spec.dataset, few_candidates(few, tuple(versions)))
     for failing in failing_demands(mine, list(versions.values())):

@@ -127,7 +127,7 @@ def newly_known_beside_groups(candidate: LinkedClasses, rows: Sequence[LinkedCla
     rows = [of.members for of in rows]
     told = _few(candidate, rows) | _known(candidate, groups)
     known = np.zeros(len(told), dtype=bool)
-    for part in _as_strict(candidate, rows):
+    for part in as_strict(candidate, rows):
         before = told | _known(_together(part, groups.readers), groups, told)
         known |= _known(_together([candidate, *part], groups.readers), groups, before) & ~before
     return int(known.sum())
@@ -137,7 +137,7 @@ def newly_known_beside_rows(candidate: LinkedClasses, rows: Sequence[LinkedClass
     """People whom a table of groups tells beside the linked rows of several releases, and not beside one of them."""
     told: Flags = np.any([_known(candidate, of) for of in rows], axis=0)
     known = np.zeros(len(told), dtype=bool)
-    for part in _as_strict(candidate, rows):
+    for part in as_strict(candidate, rows):
         linked = _together(part, candidate.readers)
         before = told | (linked.is_in & (_people_in(linked.classes) < linked.k))
         known |= _known(linked, candidate, before) & ~before
@@ -153,12 +153,12 @@ def _few(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
         knowing.append((candidate.members, [of.members for of in others]))
     few = np.zeros(len(candidate.classes), dtype=bool)
     for mine, theirs in knowing:
-        for part in _as_strict(mine, theirs):
+        for part in as_strict(mine, theirs):
             few |= _few_of(mine, part) & _is_finer([mine, *theirs], theirs)
     return few
 
 
-def _as_strict(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Iterator[list[LinkedClasses]]:
+def as_strict(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Iterator[list[LinkedClasses]]:
     """The others that demand at least as much as a k, for each k up to the candidate's.
 
     A release that demands less must not lower what those that demand more keep from one another.

@@ -65,3 +65,46 @@ def test_so_does_what_readers_of_a_table_of_groups_know(tmp_path: Path, codes: t
     clinics = Clinics(tmp_path, codes)
     released(clinics.rows("age", code="insensitive"))
     assert problems(asked(clinics.groups())) == known
+
+
+EXCLUDED = {name: {"role": "exclude"} for name in ("code", "mark")}
+
+
+class Registers:
+    """Rows by age and two tables of groups by codes: of 22 people who are 50, ten share each of both codes."""
+
+    def __init__(self, root: Path) -> None:
+        self.place = Place(root)
+        frame = people(42).assign(age=np.repeat([30, 50], [20, 22]), ill=["yes", "no"] * 21)
+        frame["code"] = np.repeat(["one", "two", "one"], [20, 10, 12])
+        frame["mark"] = np.repeat(["one", "two", "one"], [30, 10, 2])
+        frame.to_csv(root / "people.csv", index=False)
+
+    def groups(self, by: str) -> Run:
+        step = {"technique": "aggregate", "columns": [by], "threshold": 10}
+        codes = EXCLUDED | {by: {"role": "quasi_identifier"}}
+        return self.place.run(f"by_{by}", steps=[step], more_columns=codes)
+
+    def rows(self) -> Run:
+        by_age = {"town": {"role": "exclude"}}
+        return self.place.run("by_age", of_columns=by_age, more_columns=EXCLUDED, grouping={"most_lost": 1.0})
+
+
+def test_a_group_of_each_of_two_tables_is_subtracted_from_a_class(tmp_path: Path) -> None:
+    """Two people are left, of whom neither table alone tells beside the rows."""
+    registers = Registers(tmp_path)
+    tables = [released(registers.groups(by)) for by in ("code", "mark")]
+    asked_of = asked(registers.rows())
+    assert problems(asked_of) == 1
+    names = ", ".join(f"by_{by}/{of.version}" for by, of in zip(("code", "mark"), tables, strict=True))
+    assert f"beside {names}, of the same people, what at least 1 groups of fewer than k people have" in asked_of.remedy
+
+
+def test_so_is_a_group_beside_rows_and_another_table(tmp_path: Path) -> None:
+    registers = Registers(tmp_path)
+    first, rows = released(registers.groups("code")), released(registers.rows())
+    asked_of = asked(registers.groups("mark"))
+    assert problems(asked_of) == 1
+    assert f"beside by_age/{rows.version}, by_code/{first.version}, of the same people, what at least 1" in (
+        asked_of.remedy
+    )
