@@ -12,10 +12,10 @@ threshold splits them. Four kinds of changes are made, in rounds that end when n
   set cover is the share of a column's span, or of its other categories, that occurs in a class.
 
 The moves depend only on the quasi-identifiers and on the guidance that these alone would give: the mean over a leaf of
-a tree or over classes, never the guidance of a single person, which depends on other columns too. A cell moves as a whole. Demands
-beyond k are met afterwards (enforce.py): a move that was left out because of a demand would reveal whose value was in
-its way. Sums run in a fixed order, and matrix products are of whole numbers, so the result does not depend on the
-number of threads.
+a tree or over classes, never the guidance of a single person, which depends on other columns too. A cell moves as a
+whole. Demands beyond k are met afterwards (enforce.py): a move that was left out because of a demand would reveal whose
+value was in its way. Sums run in a fixed order, and matrix products are of whole numbers, so the result does not depend
+on the number of threads.
 """
 
 from __future__ import annotations
