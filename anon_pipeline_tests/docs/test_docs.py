@@ -47,9 +47,11 @@ EXIT = re.compile(r"\s+# exit (\d)$")
 VERSION = re.compile(r"\b(?=[a-f]*\d)[0-9a-f]{12}\b")
 #: A command that needs no shell but for the variables before it.
 COMMAND = re.compile(r"(?P<assigned>(?:\w+=(?:\$\([^)]*\)|[^\s$]+) +)*)anon-pipeline (?P<words>[^|><;&$]*)\Z")
+#: A module of ours, which a process finds imported as a command does.
+MODULE = re.compile(r"python -m (?P<module>(?:anon_pipeline|benchmarks)\.[\w.]+)(?P<words>[^|><;&$]*)\Z")
 #: Of Adult all models are measured and attacked, since pages read their figures; of other datasets the guide alone.
-ADULT = "guide: {model: decision_tree, folds: 2}\nutility: {folds: 2}\naudit: {people: 400, shadows: 4, targets: 200}\n"
-MEASURED = "utility: {folds: 2, models: []}\naudit: {models: false, people: 400, shadows: 4, targets: 200}\n"
+ADULT = "guide: {model: decision_tree, folds: 2}\nutility: {folds: 2}\naudit: {people: 200, shadows: 4, targets: 100}\n"
+MEASURED = "utility: {folds: 2, models: []}\naudit: {models: false, people: 200, shadows: 4, targets: 100}\n"
 GUIDE = "guide: {model: decision_tree, folds: 2}\n" + MEASURED
 #: Specs of pages that leave to the defaults what is measured.
 OF_DEFAULTS = ("data/clinic/release.yaml",)
@@ -109,6 +111,8 @@ class Desk:
         if line == "anon-pipeline run data/people":  # proposed with the default guide, which takes its time
             with (self.folder / "data/people/release.yaml").open("a") as spec:
                 spec.write(GUIDE)
+        if (module := MODULE.match(line)) is not None:
+            return harness.module(module["module"], *module["words"].split(), home=self.folder / "var", at=self.folder)
         found = COMMAND.match(line)
         if found is None:
             return self._in_a_shell(line)
