@@ -39,12 +39,17 @@ def test_two_runs_of_a_dataset_at_once_keep_one_ledger(fresh: Place) -> None:
 
 def test_two_first_runs_in_a_new_home_keep_one_ledger(folder: Path) -> None:
     """Of two datasets. The schemas of Dagster's and MLflow's databases are created once, by whoever comes first."""
-    people_of = {"people": people(), "others": people(seed=5)}
-    datasets = [write_dataset(folder / name, frame, policy(name)) for name, frame in people_of.items()]
+    people_of = {"people": people(100), "others": people(100, seed=5)}
+    datasets = [
+        write_dataset(folder / name, frame, policy(name) | {"audit": {"enabled": False}})
+        for name, frame in people_of.items()
+    ]
     _keep_one_ledger(Home(folder / "home"), datasets)
 
 
 def test_two_datasets_at_once_keep_one_ledger(fresh: Place) -> None:
     """In a home with databases, where both runs come to the ledger at nearly the same time."""
-    others = write_dataset(fresh.dataset.with_name("others"), people(seed=5), policy("others"))
+    others = write_dataset(
+        fresh.dataset.with_name("others"), people(100, seed=5), policy("others") | {"audit": {"enabled": False}}
+    )
     _keep_one_ledger(fresh.home, [fresh.dataset, others])

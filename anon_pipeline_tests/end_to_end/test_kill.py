@@ -40,7 +40,7 @@ def test_killed_runs_leave_no_half_release_and_the_next_ones_go_on(published: Pl
     """
     home, first = published.home, published.release.name
     unaudited = policy() | {"audit": {"enabled": False}}  # no run is killed while it attacks
-    write_dataset(published.dataset, people(seed=2), unaudited)  # so that there is something new to publish
+    write_dataset(published.dataset, people(100, seed=2), unaudited)  # so that there is something new to publish
 
     for kill, folders in sabotage.KILLS.items():
         killed = published.run(sabotage=kill)
@@ -57,7 +57,7 @@ def test_killed_runs_leave_no_half_release_and_the_next_ones_go_on(published: Pl
         assert mlflow_states(home).count("RUNNING") == 2, moment  # the step and its parent
 
     (left,) = {folder.name for folder in release_folders(home, "people")} - {first}
-    write_dataset(published.dataset, people(seed=3), unaudited)
+    write_dataset(published.dataset, people(100, seed=3), unaudited)
     after = published.run("--json")
 
     assert after.exit_code == 0, after.said

@@ -24,7 +24,7 @@ def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) 
     first = published.release.name
     manifests = []
     for place in (published, restored):  # of people whom neither has seen: the keys came along
-        write_dataset(place.dataset, people(seed=2))
+        write_dataset(place.dataset, people(100, seed=2))
         released = released_in_steps(place)
         assert released.new
         manifests.append(released.manifest)

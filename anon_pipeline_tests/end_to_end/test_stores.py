@@ -23,6 +23,8 @@ from anon_pipeline_tests.end_to_end.harness import Command, Place, command, peop
 from anon_pipeline_tests.postgresql import PASSWORD, Server, running_server
 from anon_pipeline_tests.skips import require_package
 
+UNAUDITED = policy() | {"audit": {"enabled": False}}
+
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Server]:
@@ -94,7 +96,10 @@ def test_two_runs_at_once_share_the_databases_and_tell_nobody_the_password(empty
     server = empty_server
     home = Home(folder / "home")
     names = ("people", "others")
-    datasets = [write_dataset(folder / name, people(seed=seed), policy(name)) for seed, name in enumerate(names)]
+    datasets = [
+        write_dataset(folder / name, people(100, seed=seed), policy(name) | {"audit": {"enabled": False}})
+        for seed, name in enumerate(names)
+    ]
     commands = [Command("run", dataset, home=home.root, sabotage=partial(surroundings, server)) for dataset in datasets]
     lines = {_command_lines() for _ in iter(lambda: any(one.is_running() for one in commands), False)}
     ended = [one.ended() for one in commands]
@@ -153,7 +158,7 @@ def restart_before_utility(server: Server) -> None:
 def test_a_server_that_dies_in_mid_run_loses_nothing(
     server: Server, folder: Path, kill: Callable[[Server], None], entered: int
 ) -> None:
-    place = Place(Home(folder / "home"), write_dataset(folder / "people"))
+    place = Place(Home(folder / "home"), write_dataset(folder / "people", people(100), UNAUDITED))
     died = place.run("--json", sabotage=partial(surroundings, server, sabotage=kill))
     assert died.exit_code == (4 if entered else 2), died.said
     told = json.loads(died.stdout)
@@ -177,7 +182,7 @@ def test_a_server_that_dies_in_mid_run_loses_nothing(
 
 
 def test_a_run_outlives_a_restart_of_the_server(server: Server, folder: Path) -> None:
-    place = Place(Home(folder / "home"), write_dataset(folder / "people", people(seed=2)))
+    place = Place(Home(folder / "home"), write_dataset(folder / "people", people(100, seed=2), UNAUDITED))
     ended = place.run(sabotage=partial(surroundings, server, sabotage=restart_before_utility))
     assert ended.exit_code == 0, ended.said
     assert set(states(server, "mlflow")) == {"FINISHED"}

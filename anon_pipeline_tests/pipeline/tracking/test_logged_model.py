@@ -18,6 +18,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.learning.guide import train
 from anon_pipeline.learning.models import Task
 from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.pipeline.tracking.empty_database import lay_empty_database
 from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.spec import ColumnType, Guide
@@ -64,6 +65,7 @@ def test_a_logged_model_guides_and_an_absent_one_is_named(tmp_path: Path) -> Non
 def test_a_run_that_is_open_around_it_does_not_stop_a_model_from_being_registered(tmp_path: Path) -> None:
     tracking = Tracking(Home(tmp_path / "home").prepare())
     before = mlflow.get_tracking_uri()
+    lay_empty_database(tmp_path / "other.db")
     mlflow.set_tracking_uri(f"sqlite:///{tmp_path / 'other.db'}")
     try:
         with mlflow.start_run(experiment_id="0"):  # of a notebook, in a store of its own
