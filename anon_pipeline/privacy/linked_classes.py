@@ -98,9 +98,10 @@ def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses
     """People who share their classes in all releases with fewer than k people, where fewer releases leave them more.
 
     Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
-    releases demand different k, the smallest of those that show a person counts, but a release that demands less does
-    not lower what the others keep from one another. Where people were drawn, they must
-    have enough candidates before readers who do not know who was, and before those who do.
+    releases demand different k, the smallest of those that show a person counts for whom the candidate or the others
+    leave with less than a larger one. Whom both leave enough for a larger k keep it, and a release that demands less
+    does not lower what the others keep from one another. Where people were drawn, they must have enough candidates
+    before readers who do not know who was, and before those who do.
     """
     return int(_few(candidate, others).sum())
 
@@ -153,7 +154,8 @@ def _few(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
         knowing.append((candidate.members, [of.members for of in others]))
     few = np.zeros(len(candidate.classes), dtype=bool)
     for mine, theirs in knowing:
-        for part in as_strict(mine, theirs):
+        for k in sorted({of.k for of in theirs}):
+            part = [of for of in theirs if of.k >= k]
             few |= _few_of(mine, part) & _is_finer([mine, *theirs], theirs)
     return few
 
@@ -172,8 +174,19 @@ def _few_of(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> Flags:
     releases = (candidate, *others)
     k = np.min([np.where(of.classes == NOT_IN, NO_BOUND, of.k) for of in releases], axis=0)
     is_in = np.any([of.is_in for of in releases], axis=0)
-    few: Flags = is_in & (_alike(releases) < k) & _is_finer(releases, [candidate]) & _is_finer(releases, others)
+    alike = _alike(releases)
+    few: Flags = is_in & (alike < k) & _is_finer(releases, [candidate]) & _is_finer(releases, others)
+    for larger in {of.k for of in releases}:
+        demanded = np.any([of.is_in for of in releases if of.k >= larger], axis=0)
+        few |= demanded & (alike < larger) & _leaves([candidate], larger) & _leaves(others, larger)
     return few
+
+
+def _leaves(releases: Sequence[LinkedClasses], k: int) -> Flags:
+    """Whom releases leave at least k candidates, or which do not have them at all, shape (n,)."""
+    is_in = np.any([of.is_in for of in releases], axis=0)
+    leaves: Flags = ~is_in | (_alike(releases) >= k)
+    return leaves
 
 
 def _is_finer(releases: Sequence[LinkedClasses], part: Sequence[LinkedClasses]) -> Flags:

@@ -49,20 +49,32 @@ def test_people_whom_the_weaker_release_shows_have_its_k() -> None:
     assert with_few_candidates(classes(4, 7, 9, k=4), [classes(11, 9, k=9)]) == 0
 
 
+def test_who_has_enough_for_the_larger_k_in_each_release_has_it_in_both() -> None:
+    """A release at k = 2 that leaves everybody ten left three of them beside one at k = 10, and passed."""
+    strict, crossed = classes(10, 10), LinkedClasses(np.repeat([0, 1, 0, 1], [3, 7, 7, 3]), 2)
+    assert with_few_candidates(strict, [crossed]) == with_few_candidates(crossed, [strict]) == 20
+    # Whom the weaker release leaves fewer than ten had them never.
+    finer = LinkedClasses(np.repeat([0, 1, 2], [3, 7, 10]), 2)
+    assert with_few_candidates(strict, [finer]) == with_few_candidates(finer, [strict]) == 0
+
+
 def test_a_third_release_that_demands_less_lowers_nothing_between_the_others() -> None:
     """With everybody in one class at k = 2 in the home, no two releases at k = 10 were refused."""
     crossed = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 5, axis=0)
     first, second = (LinkedClasses(column, 10) for column in crossed.T)
     assert with_few_candidates(first, [second, classes(20, k=2)]) == 20
-    assert with_few_candidates(replace(first, k=2), [second, classes(20, k=2)]) == 0
+    assert with_few_candidates(replace(first, k=2), [second, classes(20, k=2)]) == 20
     assert newly_known_beside_groups(FIRST, [SECOND, classes(48, k=2)], GROUPS) == 2
     assert newly_known_beside_rows(GROUPS, [FIRST, SECOND, classes(48, k=2)]) == 2
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_every_part_of_the_releases_leaves_enough_candidates(seed: int) -> None:
-    """The textbook: of each set of releases with the candidate, whose rows are linked, everybody is asked about."""
-    draws, few = np.random.default_rng(seed), 0
+    """The textbook: of each set of releases with the candidate, whose rows are linked, everybody is asked about.
+
+    The larger of several k is asked of all, and of those that demand more than the rest.
+    """
+    draws, counted = np.random.default_rng(seed), 0
     for _ in range(10):
         candidate, *others = (
             LinkedClasses(draws.integers(0, 2, 16), int(draws.integers(2, 6))) for _ in range(draws.integers(2, 5))
@@ -74,15 +86,16 @@ def test_every_part_of_the_releases_leaves_enough_candidates(seed: int) -> None:
         expected = 0
         for person in range(16):
             parts = [part for size in range(len(others)) for part in combinations(others, size + 1)]
-            expected += any(
-                alike(person, [candidate, *part]) < min(of.k for of in (candidate, *part))
-                and alike(person, [candidate, *part]) < min(alike(person, [candidate]), alike(person, part))
-                and alike(person, [candidate, *others]) < alike(person, others)
-                for part in parts
-            )
+            few = False
+            for part in parts:
+                together, ks = alike(person, [candidate, *part]), [of.k for of in (candidate, *part)]
+                apart = min(alike(person, [candidate]), alike(person, part))
+                as_strict = min(ks[1:]) > max([0, *(of.k for of in others if of not in part)])
+                few |= together < min(apart, *ks) or (as_strict and any(together < k <= apart for k in ks))
+            expected += few and alike(person, [candidate, *others]) < alike(person, others)
         assert with_few_candidates(candidate, others) == expected
-        few += expected
-    assert few
+        counted += expected
+    assert counted
 
 
 def test_what_others_tell_without_the_candidate_is_not_held_against_it() -> None:
