@@ -46,7 +46,7 @@ class Aggregate(TableTechnique):
     left out; and no mean is of a quasi-identifier, unless `known` is stated. A mean is shown only of at least
     `threshold` known values that keep the rules of `Dominance`, and in steps that do not tell of how many values it is
     (`rounded_means`). No totals of the averaged columns are shown, so that no hidden mean can be had as a difference. A
-    second table of the same people with other groups is judged beside this one (`privacy.linked_tables`).
+    second table of the same people with other groups is judged beside this one (`privacy.linked_releases.tables`).
     """
 
     technique: Literal["aggregate"] = "aggregate"

@@ -15,7 +15,7 @@ from anon_pipeline.engine.base import ColumnFacts, Repetition, SourceFacts
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline import linked_rows, sequential_publication
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks import naming
 from anon_pipeline.pipeline.checks.candidate import CANDIDATE_CHECKS, ask_candidate, candidate_questions
 from anon_pipeline.pipeline.checks.candidate import checks_of as candidate_checks
@@ -25,6 +25,7 @@ from anon_pipeline.pipeline.checks.source import checks_of as source_checks
 from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.expectations.questions import Answer
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.linked_releases import rows as linked_rows
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.facts import losses

@@ -9,9 +9,10 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
-from anon_pipeline.pipeline import linked_rows, sequential_publication
+from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
 from anon_pipeline.pipeline.expectations.questions import Question
+from anon_pipeline.pipeline.linked_releases import rows as linked_rows
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
 from anon_pipeline.privacy.judge import judge_release, names_of

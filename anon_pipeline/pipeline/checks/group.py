@@ -7,7 +7,7 @@ import pandas as pd
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.pipeline.expectations.questions import Question
-from anon_pipeline.pipeline.linked_groups import told_together
+from anon_pipeline.pipeline.linked_releases.groups import told_together
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.privacy.group_table import compare_groups, group_columns, read_groups, threshold_of, units_of

@@ -13,7 +13,7 @@ from anon_pipeline.pipeline.checks import candidate, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
 from anon_pipeline.pipeline.checks.audit import AUDIT
 from anon_pipeline.pipeline.checks.audit import checks_of as bounds_of
-from anon_pipeline.pipeline.linked_rows import keep_classes, keeper
+from anon_pipeline.pipeline.linked_releases.rows import keep_classes, keeper
 from anon_pipeline.pipeline.maps import released_maps
 from anon_pipeline.pipeline.metadata import Lineage, MetadataItem
 from anon_pipeline.pipeline.pages import class_size_metadata, release_page, released_schema, utility_metadata

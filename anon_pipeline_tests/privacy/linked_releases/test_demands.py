@@ -14,9 +14,9 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline.privacy.linked_classes import KeptValues, LinkedClasses
-from anon_pipeline.privacy.linked_demands import failing_demands
-from anon_pipeline.privacy.linked_tables import NOT_IN
+from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses
+from anon_pipeline.privacy.linked_releases.demands import failing_demands
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 from anon_pipeline.privacy.t_closeness import TCloseness
 
 TWO = LDiversity(column="ill", l=2)

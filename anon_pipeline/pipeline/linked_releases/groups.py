@@ -10,14 +10,14 @@ from anon_pipeline.arrays import FloatArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
-from anon_pipeline.pipeline.linked_people import linked_classes, linked_groups
-from anon_pipeline.pipeline.linked_question import Beside
-from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
+from anon_pipeline.pipeline.linked_releases.people import linked_classes, linked_groups
+from anon_pipeline.pipeline.linked_releases.question import Beside
+from anon_pipeline.pipeline.linked_releases.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.linked_classes import LinkedClasses, known_by_difference, newly_known_beside_rows
-from anon_pipeline.privacy.linked_systems import newly_known_of_groups
-from anon_pipeline.privacy.linked_tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
+from anon_pipeline.privacy.linked_releases.classes import LinkedClasses, known_by_difference, newly_known_beside_rows
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_groups
+from anon_pipeline.privacy.linked_releases.tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.standing_releases import releases_beside
 

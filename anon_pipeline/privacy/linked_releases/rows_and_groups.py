@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.privacy.linked_classes import LinkedClasses, as_strict, told_together
-from anon_pipeline.privacy.linked_tables import NOT_IN, LinkedTable, newly_known_counts
+from anon_pipeline.privacy.linked_releases.classes import LinkedClasses, as_strict, told_together
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN, LinkedTable, newly_known_counts
 
 
 def newly_known_of_rows(

@@ -9,7 +9,7 @@ import pytest
 
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline.release.publication import Published
-from anon_pipeline_tests.pipeline.test_linked_rows import Place, asked, people, problems, released
+from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
 DIVERSE = {"l_diversity": {"column": "ill", "l": 2}}
 

@@ -14,7 +14,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.keys import Key, KeySource, Secrets, private_key
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.execution import Resources, people_left
-from anon_pipeline.pipeline.same_people import Linked
+from anon_pipeline.pipeline.linked_releases.same_people import Linked
 
 
 def drawn_people(home: Home, table: Linked, people: pa.Table) -> BoolArray:

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
-from anon_pipeline.pipeline.linked_people import linked_classes
-from anon_pipeline.pipeline.linked_question import Beside
-from anon_pipeline.pipeline.same_people import Linked, SamePeople, require_alike
+from anon_pipeline.pipeline.linked_releases.people import linked_classes
+from anon_pipeline.pipeline.linked_releases.question import Beside
+from anon_pipeline.pipeline.linked_releases.same_people import Linked, SamePeople, require_alike
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.linked_classes import (
+from anon_pipeline.privacy.linked_releases.classes import (
     LinkedClasses,
     known_by_difference,
     newly_known_beside_groups,
     with_few_candidates,
 )
-from anon_pipeline.privacy.linked_demands import FailingDemand, failing_demands
-from anon_pipeline.privacy.linked_systems import newly_known_of_rows
+from anon_pipeline.privacy.linked_releases.demands import FailingDemand, failing_demands
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_rows
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside

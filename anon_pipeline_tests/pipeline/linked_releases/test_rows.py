@@ -14,11 +14,11 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused, Unavailable
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline import linked_rows
 from anon_pipeline.pipeline.checks import candidate, group
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.linked_releases import rows as linked_rows
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release import known_classes

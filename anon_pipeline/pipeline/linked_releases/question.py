@@ -10,7 +10,7 @@ import pandas as pd
 from anon_pipeline.errors import Unavailable
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.step import Run, log
-from anon_pipeline.privacy.linked_tables import Undecided
+from anon_pipeline.privacy.linked_releases.tables import Undecided
 
 #: What helps where nobody can tell now, which `linked_tables_accepted` does not speak of.
 AGAIN = "run it again; what cannot be judged now is not accepted by linked_tables_accepted"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from anon_pipeline.pipeline.step import Run
-from anon_pipeline_tests.pipeline.test_linked_rows import Place, asked, people, problems, released
+from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
 
 class Clinics:

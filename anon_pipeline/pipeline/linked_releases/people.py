@@ -20,11 +20,11 @@ from anon_pipeline.masking.aggregation import MEAN, PEOPLE
 from anon_pipeline.masking.base import Technique
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.grouping import groups_of
-from anon_pipeline.pipeline.linked_drawn import drawn_people
-from anon_pipeline.pipeline.same_people import Linked, follows_from_the_value
+from anon_pipeline.pipeline.linked_releases.drawn import drawn_people
+from anon_pipeline.pipeline.linked_releases.same_people import Linked, follows_from_the_value
 from anon_pipeline.privacy.group_table import threshold_of
-from anon_pipeline.privacy.linked_classes import KeptValues, LinkedClasses
-from anon_pipeline.privacy.linked_tables import NOT_IN, LinkedTable
+from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN, LinkedTable
 from anon_pipeline.release import known_classes
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.guarantees import ABSENT

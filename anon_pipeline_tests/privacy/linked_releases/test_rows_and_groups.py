@@ -6,13 +6,13 @@ from itertools import combinations
 import numpy as np
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.privacy.linked_classes import (
+from anon_pipeline.privacy.linked_releases.classes import (
     LinkedClasses,
     known_by_difference,
     newly_known_beside_groups,
     with_few_candidates,
 )
-from anon_pipeline.privacy.linked_systems import newly_known_of_groups, newly_known_of_rows
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_groups, newly_known_of_rows
 
 #: People in a cell each: a class of rows has the last three, and two tables show a group of ten of them each.
 CELLS = np.repeat(np.arange(4), [20, 10, 10, 2])

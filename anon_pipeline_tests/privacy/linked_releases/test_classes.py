@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.privacy.linked_classes import (
+from anon_pipeline.privacy.linked_releases.classes import (
     LinkedClasses,
     known_by_difference,
     newly_known_beside_groups,
     newly_known_beside_rows,
     with_few_candidates,
 )
-from anon_pipeline.privacy.linked_tables import NOT_IN
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 
 
 def classes(*sizes: int, k: int = 10) -> LinkedClasses:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.linked_tables import NOT_IN
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 
 #: No bound: for people who are in no release.
 NO_BOUND = np.iinfo(np.int64).max

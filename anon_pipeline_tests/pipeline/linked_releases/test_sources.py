@@ -12,7 +12,7 @@ from anon_pipeline.pipeline.checks.group import CHECKS, LINKED
 from anon_pipeline.pipeline.execution import answer, make
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline_tests.pipeline.test_linked_groups import COARSE, FINE, Place, answered, people, released
+from anon_pipeline_tests.pipeline.linked_releases.test_groups import COARSE, FINE, Place, answered, people, released
 
 TWO = ["town", "sex"]
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.linked_classes import KeptValues, LinkedClasses, joint_cells, told_together
+from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, joint_cells, told_together
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.privacy.linked_tables import NOT_IN, LinkedTable, newly_known_counts, newly_known_means
+from anon_pipeline.privacy.linked_releases.tables import NOT_IN, LinkedTable, newly_known_counts, newly_known_means
 
 T = 4
 

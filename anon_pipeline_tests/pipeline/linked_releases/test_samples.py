@@ -10,7 +10,7 @@ import pytest
 from anon_pipeline.home import write_file
 from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.step import Run
-from anon_pipeline_tests.pipeline.test_linked_rows import Place, asked, people, problems, released
+from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
 
 class Clinics:

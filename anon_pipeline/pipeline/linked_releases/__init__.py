@@ -1,0 +1,1 @@
+"""What a candidate tells beside standing releases of the same people under other names: read, asked and said."""
