@@ -16,7 +16,7 @@ from anon_pipeline.pipeline.linked_releases.same_people import Linked, SamePeopl
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.linked_releases.classes import LinkedClasses, known_by_difference, newly_known_beside_rows
-from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_groups
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_unions
 from anon_pipeline.privacy.linked_releases.tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.standing_releases import releases_beside
@@ -92,7 +92,9 @@ def _judge_beside_rows(run: Run, people: pa.Table, candidate: Linked, others: Se
     if rows and tables and not beside.problems:
         groups = [linked_classes(run.home, table, people, readers) for table in tables]
         asked = mine, list(rows.values()), groups
-        beside.add_together([*rows, *(table.name for table in tables)], lambda: newly_known_of_groups(*asked))
+        beside.add_together(
+            [*rows, *(table.name for table in tables)], lambda: newly_known_unions(*asked, has_rows=False)
+        )
 
 
 def _judge(

@@ -25,7 +25,7 @@ from anon_pipeline.privacy.linked_releases.classes import (
     with_few_candidates,
 )
 from anon_pipeline.privacy.linked_releases.demands import FailingDemand, failing_demands
-from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_rows
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_unions
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside
@@ -135,7 +135,7 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
     tables = of(GROUPS)
     if len(tables) > 1:
         asked = mine, list(rows.values()), list(tables.values())
-        beside.add_together([*tables, *rows], lambda: newly_known_of_rows(*asked))
+        beside.add_together([*tables, *rows], lambda: newly_known_unions(*asked, has_rows=True))
     if few := with_few_candidates(mine, list(versions.values())):
         log.warning("%s: %s; see across_releases", spec.dataset, few_candidates(few, tuple(versions)))
     for failing in failing_demands(mine, list(versions.values())):

@@ -97,11 +97,11 @@ class LinkedClasses:
 def with_few_candidates(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> int:
     """People who share their classes in all releases with fewer than k people, where fewer releases leave them more.
 
-    Who is in one of the releases only counts too: their row is the one that is missing in the others. Where the
-    releases demand different k, the smallest of those that show a person counts for whom the candidate or the others
-    leave with less than a larger one. Whom both leave enough for a larger k keep it, and a release that demands less
-    does not lower what the others keep from one another. Where people were drawn, they must have enough candidates
-    before readers who do not know who was, and before those who do.
+    Who is in one of the releases only counts too: their row is the one that is missing in the others. Releases can
+    demand different k. Whom the candidate and the others each leave enough for the larger k must have so many in all of
+    them; for anybody else the smallest k of the releases that show them counts. A release that demands less does not
+    lower what the others keep from one another. Where people were drawn, they must have enough candidates before
+    readers who do not know who was, and before those who do.
     """
     return int(_few(candidate, others).sum())
 

@@ -16,45 +16,22 @@ from anon_pipeline.privacy.linked_releases.classes import LinkedClasses, as_stri
 from anon_pipeline.privacy.linked_releases.tables import NOT_IN, LinkedTable, newly_known_counts
 
 
-def newly_known_of_rows(
-    candidate: LinkedClasses, rows: Sequence[LinkedClasses], groups: Sequence[LinkedClasses]
+def newly_known_unions(
+    candidate: LinkedClasses, rows: Sequence[LinkedClasses], groups: Sequence[LinkedClasses], *, has_rows: bool
 ) -> int:
-    """At least how many unions of few people rows tell, linked with those of others, beside all tables of groups.
-
-    Raises
-    ------
-    Undecided
-        If it cannot be worked out.
-    """
-    return _newly_known([candidate], rows, groups, candidate)
-
-
-def newly_known_of_groups(
-    candidate: LinkedClasses, rows: Sequence[LinkedClasses], groups: Sequence[LinkedClasses]
-) -> int:
-    """The same of a table of groups, beside linked rows and other tables of groups.
-
-    Raises
-    ------
-    Undecided
-        If it cannot be worked out.
-    """
-    return _newly_known([], rows, groups, candidate)
-
-
-def _newly_known(
-    mine: Sequence[LinkedClasses],
-    rows: Sequence[LinkedClasses],
-    groups: Sequence[LinkedClasses],
-    candidate: LinkedClasses,
-) -> int:
-    """At least how many unions all tell, and neither the candidate (linked with the rows) nor the others without it.
+    """At least how many unions of few people all tell, and neither the candidate nor the others without it.
 
     Parameters
     ----------
-    mine : the candidate, where it has rows to link
+    rows, groups : the other releases
+    has_rows : whether the candidate has rows, which are linked with those of others; else it is a table of groups
+
+    Raises
+    ------
+    Undecided
+        If it cannot be worked out.
     """
-    rows, mine = [of.members for of in rows], [of.members for of in mine]
+    rows, mine = [of.members for of in rows], [candidate.members] if has_rows else []
     readers = candidate.readers.union(*(of.readers for of in (*rows, *groups)))
     known = 0
     for part in as_strict(candidate, [*rows, *groups]):

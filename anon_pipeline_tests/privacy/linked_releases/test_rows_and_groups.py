@@ -12,7 +12,7 @@ from anon_pipeline.privacy.linked_releases.classes import (
     newly_known_beside_groups,
     with_few_candidates,
 )
-from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_of_groups, newly_known_of_rows
+from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_unions
 
 #: People in a cell each: a class of rows has the last three, and two tables show a group of ten of them each.
 CELLS = np.repeat(np.arange(4), [20, 10, 10, 2])
@@ -25,9 +25,13 @@ def test_a_class_less_a_group_of_each_of_two_tables() -> None:
     for groups in (FIRST, SECOND):
         assert known_by_difference(ROWS, groups) == 0
     assert known_by_difference(FIRST, SECOND) == 0
-    assert newly_known_of_rows(ROWS, [], [FIRST, SECOND]) == 1
-    assert newly_known_of_groups(FIRST, [ROWS], [SECOND]) == 1
-    assert newly_known_of_rows(ROWS, [], [FIRST]) == newly_known_of_groups(FIRST, [ROWS], []) == 0
+    assert newly_known_unions(ROWS, [], [FIRST, SECOND], has_rows=True) == 1
+    assert newly_known_unions(FIRST, [ROWS], [SECOND], has_rows=False) == 1
+    assert (
+        newly_known_unions(ROWS, [], [FIRST], has_rows=True)
+        == newly_known_unions(FIRST, [ROWS], [], has_rows=False)
+        == 0
+    )
 
 
 def test_so_are_people_who_share_the_classes_of_two_releases_of_rows() -> None:
@@ -39,17 +43,17 @@ def test_so_are_people_who_share_the_classes_of_two_releases_of_rows() -> None:
     assert with_few_candidates(by_age, [by_town]) == 0
     for groups in (first, second):
         assert newly_known_beside_groups(by_age, [by_town], groups) == 0
-    assert newly_known_of_rows(by_age, [], [first, second]) == 0
+    assert newly_known_unions(by_age, [], [first, second], has_rows=True) == 0
     weak = LinkedClasses(np.zeros(len(cells), dtype=np.int64), 2)
     for rows in ([by_town], [by_town, weak]):
-        assert newly_known_of_rows(by_age, rows, [first, second]) == 1
-        assert newly_known_of_groups(first, [by_age, *rows], [second]) == 1
+        assert newly_known_unions(by_age, rows, [first, second], has_rows=True) == 1
+        assert newly_known_unions(first, [by_age, *rows], [second], has_rows=False) == 1
 
 
 def test_what_the_others_tell_without_the_candidate_is_not_held_against_it() -> None:
     everybody = LinkedClasses(np.zeros(len(CELLS), dtype=np.int64), 10)
-    assert newly_known_of_rows(everybody, [ROWS], [FIRST, SECOND]) == 0
-    assert newly_known_of_groups(everybody, [ROWS], [FIRST, SECOND]) == 0
+    assert newly_known_unions(everybody, [ROWS], [FIRST, SECOND], has_rows=True) == 0
+    assert newly_known_unions(everybody, [ROWS], [FIRST, SECOND], has_rows=False) == 0
 
 
 def lightest(releases: Sequence[LinkedClasses], cells: IntArray, k: int) -> list[int]:
@@ -79,8 +83,8 @@ def test_nothing_is_missed_of_rows_and_two_tables() -> None:
             known, mine, theirs = (lightest(part, cells, 5) for part in (together, [candidate], others))
             told = any(light < min(alone) for light, *alone in zip(known, mine, theirs, strict=True))
             if candidate is rows:
-                assert newly_known_of_rows(rows, [], [first, second]) or not told
+                assert newly_known_unions(rows, [], [first, second], has_rows=True) or not told
             else:
-                assert newly_known_of_groups(first, [rows], [second]) or not told
+                assert newly_known_unions(first, [rows], [second], has_rows=False) or not told
             newly += told
     assert newly
