@@ -6,6 +6,7 @@ release, after its files are gone.
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
 #: The description of a table that was made here.
 OURS = "The current release of {}, put here by anon_pipeline"
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
+#: The folder of the log, in which checkpoints are Parquet files too.
+LOG = "_delta_log/"
+#: How often files are removed until none is left, and the seconds between.
+CALLS, PAUSE = 5, 0.01
 #: The operations of commits that the table's own maintenance writes.
 UPKEEP = ("VACUUM START", "VACUUM END")
 
@@ -91,11 +96,38 @@ class DeltaLakeTable:
             # Where the log names no release any more, the successor was not put here just now: these rows go.
             if _release_behind(table) in (named_by(release), None):
                 table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
-            table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+            if left := self._removed(table):
+                raise InputError(
+                    f"{self._label}: {left} files beside the table's own are still there; a file is only removed if it "
+                    "was written and given up before now, by the clocks of those who did so; deliver again later"
+                )
         return (
             "the files of all former states are removed; the log of the table still says that there was such a "
             "release, its columns and the number of its rows"
         )
+
+    def _removed(self, table: DeltaTable) -> int:
+        """Remove the files that the table no longer has; how many of them are left.
+
+        A file that was given up in the very millisecond of the call is not old enough to be removed, nor is one that a
+        clock ahead of this one gave up: the first goes with the next call.
+        """
+        for _ in range(CALLS):
+            table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
+            if not (left := self._given_up(table)):
+                return 0
+            time.sleep(PAUSE)
+        return left
+
+    def _given_up(self, table: DeltaTable) -> int:
+        """How many files of rows lie beside the table's own."""
+        from deltalake.fs import DeltaStorageHandler
+        from pyarrow.fs import FileSelector, PyFileSystem
+
+        folder = PyFileSystem(DeltaStorageHandler(table.table_uri, self._options))
+        files = folder.get_file_info(FileSelector("", recursive=True))
+        rows = [file.path for file in files if file.extension == "parquet" and not file.path.startswith(LOG)]
+        return len(rows) - len(table.file_uris())
 
     def remains(self, release: Release) -> bool:
         with working(self._label):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +223,48 @@ def test_a_withdrawn_release_is_gone_where_others_changed_the_table_since(home: 
     deliver(home, publish(home, "v2", rows("v2")), kind.place)
     assert same(kind.read(), "v2")
     assert delivery.verify(home) == []
+
+
+@pytest.mark.long
+def test_files_that_are_not_old_enough_to_be_removed_are_removed_a_moment_later(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that was given up in the same millisecond stayed for good, and the withdrawal was told as done."""
+    require_package("deltalake")
+    kind = Kind("delta", tmp_path / "warehouse")
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    withdraw(home, "v1", "too much")
+    library = importlib.import_module("deltalake")
+    genuine, calls = library.DeltaTable.vacuum, []
+
+    def vacuum(table: Any, **named: Any) -> Any:
+        calls.append(named)
+        return genuine(table, **{**named, "retention_hours": 1 if len(calls) == 1 else 0})
+
+    with monkeypatch.context() as patched:
+        patched.setattr(library.DeltaTable, "vacuum", vacuum)
+        delivery.deliver(home, DATASET, "v1")
+    assert len(calls) == 2
+    assert kind.holding(f"{FOUND} v1") == []
+
+
+@pytest.mark.long
+def test_a_withdrawal_is_not_done_while_files_of_former_states_are_there(home: Home, tmp_path: Path) -> None:
+    """What a clock ahead of ours has written last is not old enough to be removed."""
+    require_package("deltalake")
+    kind = Kind("delta", tmp_path / "warehouse")
+    deliver(home, publish(home, "v1", rows("v1")), kind.place)
+    (file,) = kind.folder.glob("*.parquet")
+    left = file.rename(kind.folder / "left-by-a-killed-writer.parquet")
+    file.write_bytes(left.read_bytes())
+    os.utime(left, (time.time() + 3600,) * 2)
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match="1 files beside the table's own are still there"):
+        delivery.deliver(home, DATASET, "v1")
+    assert kind.holding(f"{FOUND} v1") == [left.name]
+    os.utime(left, (time.time() - 1,) * 2)
+    delivery.deliver(home, DATASET, "v1")
+    assert kind.holding(f"{FOUND} v1") == []
 
 
 def test_a_folder_that_cannot_be_made_is_told_and_other_places_have_the_release(home: Home, tmp_path: Path) -> None:
