@@ -24,6 +24,7 @@ from anon_pipeline.destinations.lake import (
 )
 from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
 from anon_pipeline.engine.lake_tables import MISREAD, delta_options
+from anon_pipeline.engine.object_stores import filesystem_of, path_of
 from anon_pipeline.errors import InputError
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec.locations import is_address
@@ -121,12 +122,14 @@ class DeltaLakeTable:
 
     def _given_up(self, table: DeltaTable) -> int:
         """How many files of rows lie beside the table's own."""
-        from deltalake.fs import DeltaStorageHandler
-        from pyarrow.fs import FileSelector, PyFileSystem
+        from pyarrow import fs
 
-        folder = PyFileSystem(DeltaStorageHandler(table.table_uri, self._options))
-        files = folder.get_file_info(FileSelector("", recursive=True))
-        rows = [file.path for file in files if file.extension == "parquet" and not file.path.startswith(LOG)]
+        if is_address(self._place):
+            store, root = filesystem_of(self._place), path_of(self._place)
+        else:
+            store, root = fs.LocalFileSystem(), str(Path(self._place).absolute())
+        files = store.get_file_info(fs.FileSelector(root, recursive=True))
+        rows = [file for file in files if file.extension == "parquet" and not file.path.startswith(f"{root}/{LOG}")]
         return len(rows) - len(table.file_uris())
 
     def remains(self, release: Release) -> bool:

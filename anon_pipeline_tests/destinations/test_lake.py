@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import datetime
 import importlib
+import multiprocessing
 import os
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyarrow import fs
 
 from anon_pipeline.destinations import delivery, record
 from anon_pipeline.destinations.lake import working
@@ -19,6 +22,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, publish
+from anon_pipeline_tests.object_store import BUCKET, ObjectStore
 from anon_pipeline_tests.skips import require_package
 
 #: A value by which the files of a release are found.
@@ -246,6 +250,23 @@ def test_files_that_are_not_old_enough_to_be_removed_are_removed_a_moment_later(
         delivery.deliver(home, DATASET, "v1")
     assert len(calls) == 2
     assert kind.holding(f"{FOUND} v1") == []
+
+
+@pytest.mark.long
+def test_a_withdrawn_release_is_gone_from_a_table_in_an_object_store(home: Home, object_store: ObjectStore) -> None:
+    require_package("deltalake")
+
+    def files() -> list[str]:
+        found = object_store.files().get_file_info(fs.FileSelector(BUCKET, recursive=True))
+        return [file.path for file in found if file.extension == "parquet"]
+
+    deliver(home, publish(home, "v1", rows("v1")), Destination(delta=f"s3://{BUCKET}/open/people"))
+    assert len(files()) == 1
+    withdraw(home, "v1", "too much")
+    # In a process of its own: the library holds the interpreter while it asks the store, which is a thread of this one.
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        process.submit(delivery.deliver, home, DATASET, "v1").result()
+    assert files() == []
 
 
 @pytest.mark.long
