@@ -12,7 +12,7 @@ import pandas as pd
 from scipy import sparse
 
 from anon_pipeline.anonymize.labels import NO_LABEL
-from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary
+from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary, released_cells
 from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.statistics import histogram
@@ -78,7 +78,7 @@ def members(class_of_cell: IntArray, classes: int) -> sparse.csr_array:
 
 def sizes(cells: Cells, class_of_cell: IntArray, classes: int) -> IntArray:
     """People per class, shape (J,)."""
-    kept = class_of_cell >= 0
+    kept = released_cells(class_of_cell)
     return np.bincount(class_of_cell[kept], weights=cells.counts[kept], minlength=classes).astype(np.int64)
 
 
@@ -92,7 +92,7 @@ def information_loss(
     `summaries` spare counting them again. A constant column has nothing to lose. Suppressed people (class -1) have
     lost all: each counts as far from the column's centre as the average person.
     """
-    kept = class_of_cell >= 0
+    kept = released_cells(class_of_cell)
     suppressed = 1.0 - cells.counts[kept].sum() / cells.n
     lost: dict[str, float] = {}
     counted = {summary.domain.name: summary.members for summary in summaries if isinstance(summary, CategorySummary)}

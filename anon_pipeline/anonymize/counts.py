@@ -52,14 +52,14 @@ class Counter:
         self._people = cells.counts.astype(np.float64)
         #: Last code of each bin of the columns that have bins.
         self._last_code: dict[int, IntArray] = {}
-        self._codes = []
+        #: The code, or the bin, of each cell, shape (C, p): the codes of a cell stand together, as they are read.
+        self._codes = cells.codes
         for column, domain in enumerate(cells.domains):
-            code = cells.codes[:, column].astype(np.int64)
             strict = domain.nodes is not None and domain.nodes.strict
             if domain.ordered and len(domain) > BINS and not strict:
                 bin_of_code, self._last_code[column] = _bins(domain.counts)
-                code = bin_of_code[code]
-            self._codes.append(code)
+                self._codes = self._codes.copy() if self._codes is cells.codes else self._codes
+                self._codes[:, column] = bin_of_code[cells.codes[:, column]]
         self._sizes = [
             len(self._last_code[column]) if column in self._last_code else len(domain)
             for column, domain in enumerate(cells.domains)
@@ -88,6 +88,12 @@ class Counter:
             column: slice(start, end)
             for (column, _, _), start, end in zip(outputs.one_hot, ends, ends[1:], strict=False)
         }
+        #: Pairs of columns, of which at least one decides an output.
+        self._pairs = [
+            pair
+            for pair in combinations(range(len(cells.domains)), 2)
+            if any(column in self._places or self._decided[column] for column in pair)
+        ]
         self._squared_scale = np.ones(ends[-1])
         self._squared_scale[0] = 0.0
         for column, _, scale in outputs.one_hot:
@@ -98,7 +104,7 @@ class Counter:
         people = self._people[group]
         summed = [(place, output[group]) for place, output in self._summed]
         present, code = zip(
-            *(_present(of[group], size) for of, size in zip(self._codes, self._sizes, strict=True)), strict=True
+            *map(_present, self._codes.take(group, axis=0).T.astype(np.int64, order="C"), self._sizes), strict=True
         )
         ends = np.cumsum([len(codes) for codes in present])
         rows = [slice(end - len(codes), end) for codes, end in zip(present, ends, strict=True)]
@@ -110,7 +116,7 @@ class Counter:
                 sums[here, place] = sums[here, 0] * values[present[column]]
             if column in self._places:
                 sums[np.arange(here.start, here.stop), self._places[column].start + present[column]] = sums[here, 0]
-        for column, other in combinations(range(len(rows)), 2):
+        for column, other in self._pairs:
             shape = len(present[column]), len(present[other])
             if {column, other} & self._places.keys() or shape[0] * shape[1] <= len(group):
                 pair = code[column] * shape[1] + code[other]

@@ -339,6 +339,12 @@ def summarize_category(domain: Domain, members: sparse.csr_array, k: int) -> Cat
     return CategorySummary(domain, representative, members, named)
 
 
+def released_cells(class_of_cell: IntArray) -> slice | BoolArray:
+    """The cells whose people are released: all of them as a slice, of which an array makes no copy, or a mask (C,)."""
+    kept = class_of_cell >= 0
+    return slice(None) if kept.all() else kept
+
+
 def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids: Mapping[str, float]) -> list[Summary]:
     """What each class shows, per quasi-identifier; `grids` overrides the default grid of ordered columns.
 
@@ -349,7 +355,7 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
     InputError
         For a grid that is too fine for the numbers of its column.
     """
-    kept = class_of_cell >= 0
+    kept = released_cells(class_of_cell)
     summaries: list[Summary] = []
     summary: Summary
     for column, domain in enumerate(cells.domains):
