@@ -325,7 +325,7 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
     of_criterion: "b8e2bfaa4065",
     of_trees: "10de880b5559",
     of_counts: "ec6f5e40c92b",
-    of_refinement: "7747daba7ec9",
+    of_refinement: "199da41b0063",
     of_clusters: "551979333072",
     of_neighbours: "b2b61dfd647a",
     of_ladders: "d0bdb3816f3c",
