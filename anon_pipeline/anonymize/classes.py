@@ -59,11 +59,15 @@ class Partition:
         classes = self.class_of_leaf[self.tree.apply(codes)]
         if len(self.elsewhere):
             known, sought = hash_of_codes(self.elsewhere), hash_of_codes(codes)
-            first, last = np.searchsorted(known, sought), np.searchsorted(known, sought, side="right")
+            first = np.searchsorted(known, sought)
+            end = np.searchsorted(known, known, side="right")  # of the run of equal hashes that each stands in
+            listed = np.flatnonzero(known.take(first, mode="clip") == sought)
+            first, last = first[listed], end[first[listed]]
             for step in range(int((last - first).max(initial=0))):  # more than one only where hashes of cells collide
                 place = np.flatnonzero(first + step < last)
-                same = (self.elsewhere[first[place] + step] == codes[place]).all(axis=1)
-                classes[place[same]] = self.class_elsewhere[first[place[same]] + step]
+                row, entry = listed[place], first[place] + step
+                same = (self.elsewhere[entry] == codes[row]).all(axis=1)
+                classes[row[same]] = self.class_elsewhere[entry[same]]
         return classes
 
 
