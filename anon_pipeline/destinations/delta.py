@@ -99,8 +99,8 @@ class DeltaLakeTable:
                 table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
             if left := self._removed(table):
                 raise InputError(
-                    f"{self._label}: {left} files beside the table's own are still there; a file is only removed if it "
-                    "was written and given up before now, by the clocks of those who did so; deliver again later"
+                    f"{self._label}: files beside the table's own are still there ({left}); a file is only removed if "
+                    "it was written and given up before now, by the clocks of those who did so; deliver again later"
                 )
         return (
             "the files of all former states are removed; the log of the table still says that there was such a "
