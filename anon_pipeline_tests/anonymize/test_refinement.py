@@ -160,6 +160,21 @@ def test_a_large_table_that_loses_next_to_nothing_stays_as_the_tree_has_it(
 
 
 @few
+@given(st.integers(0, 9999))
+def test_parts_have_their_tuples_in_one_order_in_whatever_order_the_cells_come(seed: int) -> None:
+    """Tables with hierarchies have cells whose codes do not ascend."""
+    cells = counted(some_people(seed, 60)[["age", "income", "town"]])
+    leaf = np.random.default_rng(seed).integers(0, 4, len(cells.counts))
+    leaf = np.unique(leaf, return_inverse=True)[1]
+    order = np.random.default_rng(seed).permutation(len(leaf))
+
+    def tuples(cells: Cells, leaf: IntArray) -> list[list[int]]:
+        return [cells.codes[members].tolist() for members, _ in refinement._parts(cells, leaf)]
+
+    assert tuples(cells.part(order), leaf[order]) == tuples(cells, leaf)
+
+
+@few
 @given(st.integers(0, 9999), st.integers(2, 8), st.integers(20, 150))
 def test_without_the_set_cover_the_error_only_falls(seed: int, k: int, people: int) -> None:
     cells = counted(some_people(seed, people)[["age", "income", "town"]])
