@@ -191,7 +191,7 @@ class Cells:
         domains = tuple(self.domains[place] for place in places)
         return replace(self, domains=domains, codes=self.codes[:, list(places)])
 
-    def part(self, members: IntArray) -> Cells:
+    def part(self, members: slice | IntArray) -> Cells:
         """Some of the cells, by their positions."""
         return replace(self, codes=self.codes[members], counts=self.counts[members], guidance=self.guidance[members])
 

@@ -82,7 +82,7 @@ class Criterion:
                 signs = generator.choice((-1.0, 1.0), size=(len(cells.domains[column]), PROJECTIONS))
                 self._projected.append((column, signs * scale / np.sqrt(PROJECTIONS)))
 
-    def of_cells(self, part: IntArray) -> Criterion:
+    def of_cells(self, part: slice | IntArray) -> Criterion:
         """The same outputs for some cells alone, by their positions; little to send to another process."""
         of_part = copy(self)
         of_part.cells = self.cells.part(part)

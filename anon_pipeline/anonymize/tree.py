@@ -104,11 +104,11 @@ def fit_leaves(
         fitted = _assembled(features, [_grow(features, cells, outputs, k, block=0)[0]])
         return fitted, fitted.apply(cells.codes)
     if len(cells.counts) <= BLOCK or len(cells.counts) * outputs.width <= WHOLE:
-        nodes, leaf = _fit(features, cells, outputs, slice(None), k, seed)
+        nodes, leaf = _fit(features, outputs, slice(None), k, seed)
         return _assembled(features, [nodes]), leaf
     top, blocks = _grow(features, cells, outputs, k, BLOCK)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # scikit-learn lets go of the interpreter while it splits
-        below = list(pool.map(lambda block: _fit(features, cells, outputs, block, k, seed), blocks))
+        below = list(pool.map(lambda block: _fit(features, outputs, block, k, seed), blocks))
     leaf, leaves = np.empty(len(cells.counts), dtype=np.int64), 0
     for block, (_, of_block) in zip(blocks, below, strict=True):
         leaf[block] = leaves + of_block
@@ -177,7 +177,7 @@ def _grow(
 
 
 def _fit(
-    features: tuple[SplitFeature, ...], cells: Cells, outputs: Criterion, part: slice | IntArray, k: int, seed: int
+    features: tuple[SplitFeature, ...], outputs: Criterion, part: slice | IntArray, k: int, seed: int
 ) -> tuple[_Nodes, IntArray]:
     """A tree of scikit-learn's on some cells, whose leaves hold at least k of their people, and the leaf of each.
 
@@ -185,15 +185,15 @@ def _fit(
     """
     from sklearn.tree import DecisionTreeRegressor
 
-    counts = cells.counts[part]
-    people = int(counts.sum())
+    outputs = outputs.of_cells(part)  # so that each array is read once
+    counts, people = outputs.cells.counts, outputs.cells.n
     if people < 2 * k or len(counts) == 1:
         return _leaf(), np.zeros(len(counts), dtype=np.int64)
-    numbers = outputs.of(part, constant=False)
+    numbers = outputs.of(constant=False)
     model = DecisionTreeRegressor(
         min_weight_fraction_leaf=min((k - 1e-6) / people, 0.5), random_state=seed, criterion="squared_error"
     )
-    ranks = feature_matrix(features, cells.codes[part])
+    ranks = feature_matrix(features, outputs.cells.codes)
     model.fit(ranks, numbers, sample_weight=counts.astype(float), check_input=False)  # a third of a small block
     fitted = model.tree_
     is_leaf = fitted.children_left == -1
