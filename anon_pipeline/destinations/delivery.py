@@ -58,7 +58,8 @@ def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
 def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination] = ()) -> list[str]:
     """Put a release to the stated places and to all places of its record; a withdrawn release is taken back there.
 
-    Remaining copies of other withdrawn releases of the dataset are taken back too.
+    Remaining copies of other withdrawn releases of the dataset are taken back too. A copy of this release that was
+    taken back, and that somebody has put there again, is taken back once more.
 
     Parameters
     ----------
@@ -77,7 +78,7 @@ def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination
     """
     with home.lock(f"destinations-{dataset}"):
         entry = ledger.published(home, version, dataset)
-        failures = [*_take_back_withdrawn(home, dataset)]
+        failures = [*_take_back_withdrawn(home, dataset, version)]
         if ledger.withdrawal(home, dataset, version) is None:
             known = {copy.place.label: copy.place for copy in record.read(home, dataset, version)}
             places = known | {place.label: place for place in stated}
@@ -103,7 +104,7 @@ def verify(home: Home, dataset: str | None = None, version: str | None = None) -
             entry = ledger.published(home, number, of)
             release, withdrawn = Release.of(home, entry), ledger.withdrawal(home, of, number) is not None
             for copy in record.read(home, of, number):
-                if copy.state == REPLACED or (not withdrawn and copy.state == TAKEN_BACK):
+                if not withdrawn and copy.state in (REPLACED, TAKEN_BACK):
                     continue
                 found = _looked_at(release, copy, withdrawn, folder)
                 problems += [f"{of}/{number} at {copy.place.label}: {problem}" for problem in found]
@@ -158,27 +159,43 @@ def _note_replaced(home: Home, release: Release, destination: Destination) -> No
                     record.note(home, dataset, version, destination, REPLACED)
 
 
-def _take_back_withdrawn(home: Home, dataset: str) -> list[str]:
-    """Take back the remaining copies of withdrawn releases of a dataset; a sentence for each place that failed."""
+def _take_back_withdrawn(home: Home, dataset: str, again: str) -> list[str]:
+    """Take back the remaining copies of withdrawn releases of a dataset; a sentence for each place that failed.
+
+    Parameters
+    ----------
+    again : the release whose places are asked although its copies were taken back
+    """
     failures = []
     for of, version in list(record.recorded(home)):
         if of != dataset or ledger.withdrawal(home, of, version) is None:
             continue
         release = Release.of(home, ledger.published(home, version, of))
         for copy in record.read(home, of, version):
-            if copy.state == TAKEN_BACK:
-                continue
-            try:
-                place = _place(copy.place)
-                _put_successor(home, dataset, copy.place, place)
-                left = place.take_back(release)
-                record.note(home, of, version, copy.place, TAKEN_BACK, left)
-                log.info("%s: %s is taken back at %s; %s", dataset, version, copy.place.label, left)
-            except InputError as error:
-                message = _without_label(str(error), copy.place)
-                record.note(home, of, version, copy.place, FAILED, message)
-                failures.append(f"{copy.place.label}: {message}")
+            if copy.state != TAKEN_BACK or version == again:
+                failures += _take_back(home, release, copy)
     return failures
+
+
+def _take_back(home: Home, release: Release, copy: Copy) -> list[str]:
+    """Take a copy of a withdrawn release back, which may be there again; a sentence if its place failed."""
+    is_noted = copy.state == TAKEN_BACK
+    try:
+        place = _place(copy.place)
+        if is_noted and not place.remains(release):
+            return []
+        is_noted = False
+        _put_successor(home, release.dataset, copy.place, place)
+        left = place.take_back(release)
+        record.note(home, release.dataset, release.version, copy.place, TAKEN_BACK, left)
+        log.info("%s: %s is taken back at %s; %s", release.dataset, release.version, copy.place.label, left)
+    except InputError as error:
+        message = _without_label(str(error), copy.place)
+        # A place that is no more since its copies were taken back must not fail in every later run.
+        if not is_noted:
+            record.note(home, release.dataset, release.version, copy.place, FAILED, message)
+        return [f"{copy.place.label}: {message}"]
+    return []
 
 
 def _put_successor(home: Home, dataset: str, destination: Destination, place: Place) -> None:

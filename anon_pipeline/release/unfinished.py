@@ -30,7 +30,8 @@ def enter(home: Home, action: str, dataset: str, version: str, manifest: str, wh
 def finish(home: Home) -> None:
     """Complete what the note says: enter the line, move the pointer, and of a withdrawn release keep its manifest only.
 
-    A publication that was killed before its folder appeared never happened.
+    A publication that was killed before its folder appeared never happened. A withdrawal needs no folder: somebody may
+    have removed it by hand before.
 
     Raises
     ------
@@ -42,10 +43,11 @@ def finish(home: Home) -> None:
         return
     content = json.loads(_note(home).read_text())
     folder = home.releases / content["dataset"] / content["version"]
-    if not _entered(home, content) and folder.exists():
+    if not _entered(home, content) and (folder.exists() or content["action"] == ledger.WITHDRAW):
         ledger.append(home, **content)
     try:
-        ledger.point(home, content["dataset"])
+        if folder.parent.exists() or content["action"] != ledger.WITHDRAW:
+            ledger.point(home, content["dataset"])
         if content["action"] == ledger.WITHDRAW:
             _remove_all_but_the_manifest(folder)
     except OSError as error:

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home, write_file
+from anon_pipeline.home import Home, remove_leftovers, write_file
 from anon_pipeline.release import ledger
 from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import Routing
@@ -273,8 +273,13 @@ def finish_forgetting(home: Home, dataset: str) -> int:
 
     The numbers are noted before the first file is changed, and the note goes after the last one. Without it a second
     call would take other numbers in the rest of the files, and the person would be a stranger of two histories.
+
+    The caller holds the lock of the dataset's steps, under which releases are remembered too.
     """
     folder = _folder(home, dataset)
+    # What a killed write has left names people too, or even who became which stranger.
+    for place in (folder, *(path for path in folder.iterdir() if path.is_dir())):
+        remove_leftovers(place)
     note = folder / UNDER_WAY
     if not note.exists():
         return 0

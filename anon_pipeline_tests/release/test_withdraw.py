@@ -4,6 +4,7 @@ import errno
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 from pathlib import Path
 
@@ -223,3 +224,14 @@ def test_a_withdrawn_release_is_not_published_again(tmp_path: Path, monkeypatch:
     second = publish.publish(home, test_publish.SPEC, engine, more, test_publish.FACTS)
     assert second.manifest["previous"] is None
     assert ledger.verify(home) == []
+
+
+@pytest.mark.parametrize("folder", ["people/bbbb", "people"])
+def test_a_release_whose_folder_somebody_has_removed_is_withdrawn_all_the_same(home: Home, folder: str) -> None:
+    """The ledger got no line, and the command printed that of another release as withdrawn, or asked for the folder."""
+    shutil.rmtree(home.releases / folder)
+    entry = withdraw(home, "bbbb", WHY)
+    assert (entry.action, entry.release, entry.why) == (ledger.WITHDRAW, ("people", "bbbb"), WHY)
+    assert ledger.withdrawal(home, "people", "bbbb") == ledger.read(home)[-1] == entry
+    assert f"people/bbbb: {MANIFEST} is gone" in ledger.verify(home)
+    withdraw(home, "aaaa", WHY, "others")

@@ -7,13 +7,19 @@ strangers of two histories, for whom the next release had to find company twice 
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline import home as home_module
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.forgetting import Forgotten, forget_people
 from anon_pipeline.sequential import release_history
@@ -106,4 +112,39 @@ def test_a_call_that_wrote_nothing_changed_nothing(home: Home, tmp_path: Path) -
     killed_after(0, home, tmp_path / "gone.txt")
     assert strangers(home) == [set(), set(), set()]
     assert forget_people(spec(), home, tmp_path / "gone.txt") == Forgotten(2, 2, 6)
+    require_forgotten(home)
+
+
+def _killed_before_renaming(home: Home, file: Path, moment: int) -> None:
+    """A process that dies before a file of the history gets its name, as the kernel kills."""
+    rename, left = os.replace, [moment]
+
+    def replace(source: str, final: Path) -> None:
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        left[0] -= 1
+        rename(source, final)
+
+    home_module.os.replace = replace  # type: ignore[assignment]
+    forget_people(spec(), home, file)
+
+
+@pytest.mark.parametrize("moment", [0, 1])
+def test_no_half_written_file_names_who_is_forgotten(home: Home, tmp_path: Path, moment: int) -> None:
+    """What a killed write leaves beside the note says who became which stranger, and stayed there for good.
+
+    A release that was killed while it was remembered leaves the people of the release.
+    """
+    memberships = home.private / "people" / "memberships"
+    shutil.copy(memberships / VERSIONS[0] / release_history.MEMBERS, memberships / VERSIONS[0] / ".members.parquet.x")
+    killed = multiprocessing.get_context("fork").Process(
+        target=_killed_before_renaming, args=(home, tmp_path / "gone.txt", moment)
+    )
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    forget_people(spec(), home, tmp_path / "gone.txt")
+    gone = release_history.hashed(pa.array(["person 1", "person 2"]), window_key(home))
+    for left in memberships.rglob("*.parquet*"):
+        assert not np.isin(gone, pq.read_table(left).column(release_history.PERSON).to_numpy()).any(), left.name
     require_forgotten(home)

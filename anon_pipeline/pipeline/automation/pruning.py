@@ -26,6 +26,7 @@ from dagster._core.storage.runs.schema import RunTagsTable
 from dagster._core.storage.runs.sql_run_storage import SqlRunStorage
 from filelock import Timeout
 
+from anon_pipeline.errors import Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import alerts
 from anon_pipeline.pipeline.automation.operations import Keep
@@ -256,9 +257,18 @@ def _runs_of_models(client: Any, keep: int) -> set[str]:
 
 
 def _delete_tracked(client: Any, run: Any, home: Home) -> None:
-    """Delete a run of MLflow permanently, as `mlflow gc` does, with the folder of its artifacts."""
-    client.delete_run(run.info.run_id)
-    client._tracking_client.store._hard_delete_run(run.info.run_id)
+    """Delete a run of MLflow permanently, as `mlflow gc` does, with the folder of its artifacts.
+
+    The folder goes first: if the process is killed in between, the next pruning still finds the run.
+    """
     folder = Path(url2pathname(urlsplit(run.info.artifact_uri).path)).parent
     if folder.name == run.info.run_id and folder.is_relative_to(home.private / "mlflow"):
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            shutil.rmtree(folder)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise Unavailable(
+                f"{folder}: cannot be removed ({error.strerror}); make it writable, and prune again"
+            ) from None
+    client._tracking_client.store._hard_delete_run(run.info.run_id)

@@ -21,6 +21,8 @@ from anon_pipeline.release import comparison, known_classes
 from anon_pipeline.spec import ReleaseSpec
 
 DAY = 86_400  # seconds
+#: The name of the folder of a result, which begins its identity.
+RESULT = "[0-9a-f]" * 16
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,11 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
 
 
 def is_stage(place: Path, before: float) -> bool:
-    """Whether this is a stored result, whole or half written by a killed step, and older than a moment."""
-    marks = [mark for mark in (place / "current", place / ".writing") if mark.exists()]
+    """Whether this is a stored result, whole or half written by a killed step, and older than a moment.
+
+    A step that was killed before it named its first result the current one has left the folder of this result only.
+    """
+    marks = [mark for mark in (place / "current", place / ".writing", *place.glob(RESULT)) if mark.exists()]
     return bool(marks) and all(_touched(mark) < before for mark in marks)
 
 

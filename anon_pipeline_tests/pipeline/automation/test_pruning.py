@@ -13,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
+from anon_pipeline.errors import Unavailable
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.automation import pruning
 from anon_pipeline.pipeline.automation.operations import Keep
 from anon_pipeline.pipeline.automation.pruning import ENDED, Pruned, Pruning, _relied_on
 from anon_pipeline.pipeline.instance import open_instance
@@ -171,6 +173,34 @@ def test_mlflows_runs_go_with_those_of_their_steps_and_registered_models_stay(ho
     assert runs("people") == ["run-1"] * 3 + ["run-2"] * 3
     assert runs("guides") == ["none"]
     assert [list(tracking.load_model(uri).predict([[0], [1]])) for uri in uris] == [[0, 1]] * 2
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("accident", [SystemExit, PermissionError(13, "Permission denied")])
+def test_files_of_a_tracked_run_that_a_pruning_did_not_come_to_go_with_the_next(
+    home: Home, monkeypatch: pytest.MonkeyPatch, accident: type[BaseException] | OSError
+) -> None:
+    """The run went first, and nothing led to its files any more; what could not be removed was counted as removed."""
+    tracking = Tracking(home)
+    for number in range(2):
+        with tracking.step("people", f"run-{number}", "release") as metrics:
+            metrics["people"] = number
+    client = tracking.client
+    found = client.search_runs([client.get_experiment_by_name("people").experiment_id])
+    for run in found:
+        client.log_text(run.info.run_id, "Zebulon", "page.html")
+    assert len(list((home.private / "mlflow").rglob("page.html"))) == len(found) == 4
+
+    def refuse(*_: object, **__: object) -> None:
+        raise accident
+
+    with open_instance(home) as instance:
+        with monkeypatch.context() as patched:
+            patched.setattr(pruning.shutil, "rmtree", refuse)
+            with pytest.raises((SystemExit, Unavailable)):
+                later(home, 31).prune(instance)
+        assert later(home, 31).prune(instance).tracked_runs == 2
+    assert len(list((home.private / "mlflow").rglob("page.html"))) == 2
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
 """Retention: what is older than the spec allows leaves the private zone, and nothing else does."""
 
+import multiprocessing
 import os
 import shutil
+import signal
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +14,7 @@ from filelock import Timeout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline import home as home_module
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import retention
@@ -82,6 +85,30 @@ def test_what_a_killed_step_has_half_written_goes_too(home: Home) -> None:
     aged(half.parent, 31)
     assert expire(home, SPEC, NOW).stages == ["raw_data"]
     assert not half.exists()
+
+
+def _killed_before_it_is_current(home: Home) -> None:
+    rename = os.replace
+
+    def replace(source: str, final: Path) -> None:
+        if Path(final).name == "current":
+            os.kill(os.getpid(), signal.SIGKILL)
+        rename(source, final)
+
+    home_module.os.replace = replace  # type: ignore[assignment]
+    store(home, "raw_data", 31)
+
+
+def test_a_first_result_that_was_killed_before_it_was_the_current_one_goes_too(home: Home) -> None:
+    """It had the people of the source, and stayed for good."""
+    killed = multiprocessing.get_context("fork").Process(target=_killed_before_it_is_current, args=(home,))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    (people,) = home.private.rglob(PEOPLE)
+    aged(home.private / "people", 31)
+    assert expire(home, SPEC, NOW).stages == ["raw_data"]
+    assert not people.exists()
 
 
 def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
