@@ -14,6 +14,9 @@ from anon_pipeline.release.descriptors.described import TableColumn, column_of
 from anon_pipeline.release.ledger import MANIFEST, Entry, last_version
 from anon_pipeline.release.publish import CLASSES, DATA
 
+#: What is recorded of a withdrawal that found nothing under the name of the place.
+ABSENT = "there was nothing under this name; if somebody gave it another name, its rows are there still"
+
 
 @dataclass(frozen=True)
 class Release:

@@ -6,11 +6,13 @@ release, after its files are gone.
 
 from __future__ import annotations
 
+import re
 import time
-from pathlib import Path
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.base import ABSENT, Release
 from anon_pipeline.destinations.lake import (
     HOLDS_ANOTHER,
     HOLDS_OTHER,
@@ -37,6 +39,8 @@ OURS = "The current release of {}, put here by anon_pipeline"
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
 #: The folder of the log, in which checkpoints are Parquet files too.
 LOG = "_delta_log/"
+#: How the names of files of rows end; a file on a disk that is being written has a number behind that.
+ROWS = re.compile(r"\.parquet(#[0-9]+)?$")
 #: How often files are removed until none is left, and the seconds between.
 CALLS, PAUSE = 5, 0.01
 #: The operations of commits that the table's own maintenance writes.
@@ -93,7 +97,12 @@ class DeltaLakeTable:
         with working(self._label):
             table = self._table(release)
             if table is None:
-                return ""
+                if left := len(self._beside([])):
+                    raise InputError(
+                        f"{self._label}: is no table any more, or was none yet when its writer was killed, but has "
+                        f"{left} files of rows; remove them, and deliver again"
+                    )
+                return ABSENT
             # Where the log names no release any more, the successor was not put here just now: these rows go.
             if _release_behind(table) in (named_by(release), None):
                 table.delete(commit_properties=deltalake.CommitProperties(custom_metadata={WITHDRAWN: release.version}))
@@ -115,22 +124,32 @@ class DeltaLakeTable:
         """
         for _ in range(CALLS):
             table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False, full=True)
-            if not (left := self._given_up(table)):
+            self._remove_cut_off()
+            if not (left := len(self._beside(table.file_uris()))):
                 return 0
             time.sleep(PAUSE)
         return left
 
-    def _given_up(self, table: DeltaTable) -> int:
-        """How many files of rows lie beside the table's own."""
+    def _remove_cut_off(self) -> None:
+        """Remove files on a disk whose writer was killed; the library passes over them."""
+        if not is_address(self._place):
+            for file in Path(self._place).rglob("*.parquet#*"):
+                file.unlink(missing_ok=True)
+
+    def _beside(self, own: Iterable[str]) -> list[str]:
+        """Files of rows there that are not the table's own."""
         from pyarrow import fs
 
         if is_address(self._place):
             store, root = filesystem_of(self._place), path_of(self._place)
         else:
             store, root = fs.LocalFileSystem(), str(Path(self._place).absolute())
-        files = store.get_file_info(fs.FileSelector(root, recursive=True))
-        rows = [file for file in files if file.extension == "parquet" and not file.path.startswith(f"{root}/{LOG}")]
-        return len(rows) - len(table.file_uris())
+        names = {PurePosixPath(file).name for file in own}
+        return [
+            file.path
+            for file in store.get_file_info(fs.FileSelector(root, recursive=True, allow_not_found=True))
+            if ROWS.search(file.path) and not file.path.startswith(f"{root}/{LOG}") and file.base_name not in names
+        ]
 
     def remains(self, release: Release) -> bool:
         with working(self._label):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from anon_pipeline.destinations import delivery, record
+from anon_pipeline.destinations.base import ABSENT
 from anon_pipeline.errors import NotDelivered
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
@@ -23,7 +28,7 @@ def place(tmp_path: Path) -> Destination:
 
 
 def files(place: Destination) -> list[str]:
-    return sorted(file.name for file in Path(str(place.delta)).glob("*.parquet"))
+    return sorted(file.name for file in Path(str(place.delta)).glob("*.parquet*"))
 
 
 def states(home: Home, version: str) -> list[str]:
@@ -67,3 +72,81 @@ def test_a_place_that_is_no_more_since_a_withdrawal_fails_in_no_later_run(
     assert states(home, "v1") == [record.TAKEN_BACK]
     publish(home, "v2")
     delivery.deliver(home, DATASET, "v2")
+
+
+#: Delivers a release whose rows never end.
+ENDLESS = """
+import itertools, os, sys
+from pathlib import Path
+import pyarrow as pa
+from anon_pipeline.destinations import delta
+from anon_pipeline.home import Home
+from anon_pipeline.spec import Destination
+from anon_pipeline_tests.destinations.releases import deliver
+
+def rows_of(_):
+    batches = (pa.record_batch({"name": [os.urandom(50).hex() for _ in range(10_000)]}) for _ in itertools.count())
+    return pa.RecordBatchReader.from_batches(pa.schema([("name", pa.string())]), batches)
+
+delta.rows_of = rows_of
+deliver(Home(Path(sys.argv[1])), sys.argv[2], Destination(delta=sys.argv[3]))
+"""
+
+
+def cut_off(home: Home, version: str, place: Destination) -> None:
+    """A delivery whose process is killed, as the kernel kills, while it writes its first file of rows."""
+    before = set(files(place))
+    process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(home.root), version, str(place.delta)])
+    while not set(files(place)) - before:
+        assert process.poll() is None
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.slow
+def test_what_a_killed_delivery_has_half_written_is_removed(home: Home, place: Destination) -> None:
+    """On a disk the library writes under another name, which its vacuum passes over: the rows stayed for good."""
+    deliver(home, publish(home, "v1"), place)
+    cut_off(home, publish(home, "v2"), place)
+    assert len(files(place)) == 2
+    withdraw(home, "v2", "too much")
+    delivery.deliver(home, DATASET, "v2")
+    assert (delivery.verify(home), len(files(place))) == ([], 1)
+
+
+@pytest.mark.slow
+def test_rows_of_a_delivery_that_was_killed_before_there_was_a_table_are_told(home: Home, place: Destination) -> None:
+    cut_off(home, publish(home, "v1"), place)
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match=r"is no table any more, or was none yet .* 1 files of rows"):
+        delivery.deliver(home, DATASET, "v1")
+    assert len(delivery.verify(home)) == 1
+    for name in files(place):
+        (Path(str(place.delta)) / name).unlink()
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+
+
+def test_a_file_that_is_missing_elsewhere_does_not_make_up_for_what_is_left(home: Home, place: Destination) -> None:
+    """Files were counted: a lost file of the successor hid a file of the withdrawn release."""
+    folder = Path(str(place.delta))
+    deliver(home, publish(home, "v1"), place)
+    (file,) = folder.glob("*.parquet")
+    left = Path(shutil.copy(file, folder / "left.parquet"))
+    os.utime(left, (time.time() + 3600,) * 2)  # a clock ahead wrote it, so that it is not old enough to be removed
+    deliver(home, publish(home, "v2"), place)
+    (current,) = set(folder.glob("*.parquet")) - {file, left}
+    current.unlink()
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match="1 files beside the table's own are still there"):
+        delivery.deliver(home, DATASET, "v1")
+
+
+def test_a_withdrawal_that_finds_nothing_says_so(home: Home, place: Destination) -> None:
+    """A table that somebody moved elsewhere has its rows still."""
+    deliver(home, publish(home, "v1"), place)
+    Path(str(place.delta)).rename(Path(str(place.delta)).with_name("theirs"))
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    (copy,) = record.read(home, DATASET, "v1")
+    assert (copy.state, copy.why) == (record.TAKEN_BACK, ABSENT)
