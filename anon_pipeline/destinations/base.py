@@ -15,7 +15,7 @@ from anon_pipeline.release.ledger import MANIFEST, Entry, last_version
 from anon_pipeline.release.publish import CLASSES, DATA
 
 #: What is recorded of a withdrawal that found nothing under the name of the place.
-ABSENT = "there was nothing under this name; if somebody gave it another name, its rows are there still"
+ABSENT = "there was nothing under this name; its rows stay where it was renamed, or dropped from a catalogue only"
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.base import ABSENT, Release
+from anon_pipeline.destinations.iceberg_files import files_of, remove_unnamed
 from anon_pipeline.destinations.lake import (
     HOLDS_ANOTHER,
     HOLDS_OTHER,
@@ -27,7 +28,6 @@ from anon_pipeline.release.publish import DATA
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
-    from pyiceberg.manifest import ManifestFile
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
@@ -73,16 +73,17 @@ class IcebergTable:
         with working(self._label):
             table = self._table(release)
             if table is None:
-                return ""
+                return ABSENT
             newest = table.current_snapshot()
             if newest is not None and _release_behind(table, newest) in (named_by(release), None):
                 _empty(table, release)
             if (tag := table.refs().get(release.version)) is not None and _is_of(table, tag.snapshot_id, release):
                 table.manage_snapshots().remove_tag(release.version).commit()
             _expire(table, release)
+            unnamed = remove_unnamed(table)
         return (
-            "its snapshots are expired and their files removed; older metadata files of the table still say that there "
-            "was such a release, its columns and the number of its rows"
+            f"its snapshots are expired and their files removed{unnamed}; older metadata files of the table still say "
+            "that there was such a release, its columns and the number of its rows"
         )
 
     def remains(self, release: Release) -> bool:
@@ -185,7 +186,7 @@ def _expire(table: Table, release: Release) -> None:
     if not expired:
         return
     kept = [snapshot for snapshot in table.snapshots() if snapshot not in expired]
-    files = _files(table, expired) - _files(table, kept)
+    files = files_of(table, expired) - files_of(table, kept)
     # Files are removed first: if the process is killed, the snapshots still name the files that are left.
     for file in sorted(files, key=lambda file: (file.endswith(".avro"), Path(file).name.startswith("snap-"))):
         with suppress(FileNotFoundError):
@@ -202,19 +203,3 @@ def _remove_references(table: Table, snapshots: set[int]) -> None:
             managed = table.manage_snapshots()
             remove = managed.remove_tag if reference.snapshot_ref_type == "tag" else managed.remove_branch
             remove(name).commit()
-
-
-def _files(table: Table, snapshots: list[Snapshot]) -> set[str]:
-    """Every file of some snapshots; files that were removed already are not read."""
-    found: set[str] = set()
-    for snapshot in snapshots:
-        found.add(snapshot.manifest_list)
-        manifests: list[ManifestFile] = []
-        with suppress(FileNotFoundError):
-            manifests = snapshot.manifests(table.io)
-        for manifest in manifests:
-            found.add(manifest.manifest_path)
-            with suppress(FileNotFoundError):
-                entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
-                found |= {entry.data_file.file_path for entry in entries}
-    return found

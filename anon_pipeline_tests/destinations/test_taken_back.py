@@ -99,6 +99,7 @@ def cut_off(home: Home, version: str, place: Destination) -> None:
     process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(home.root), version, str(place.delta)])
     while not set(files(place)) - before:
         assert process.poll() is None
+        time.sleep(0.01)
     process.kill()
     process.wait()
 
