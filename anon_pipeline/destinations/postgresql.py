@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.base import ABSENT, Release
 from anon_pipeline.destinations.rows import rows_of, same_rows
 from anon_pipeline.engine.postgresql import PASSING
 from anon_pipeline.engine.server_queries import address_of
@@ -23,6 +23,7 @@ from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.release.ledger import MANIFEST
 from anon_pipeline.spec import Destination
 from anon_pipeline.spec.destination import NAME_BYTES
+from anon_pipeline.visible import on_one_line
 
 if TYPE_CHECKING:
     from adbc_driver_manager.dbapi import Connection, Cursor
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 RELEASES, INCOMING = "_releases", "_incoming"
 #: How long a swap waits for readers of the former tables.
 WAIT = "30s"
+#: What is recorded of a withdrawal.
+REMAINS = "backups of the server, and its log of changes, hold the tables until they are removed there"
 #: Messages of errors, by the beginning of the server's error code (PostgreSQL documentation, Appendix A).
 SENTENCES = {
     "28": "the server does not take this user or password",
@@ -115,22 +118,50 @@ class DatabaseSchema:
 
     def take_back(self, release: Release) -> str:
         with self._transaction() as cursor:
-            if not self._exists(cursor, release.dataset + RELEASES):
-                return ""
-            mine = f"{self._named(release, RELEASES)} WHERE {_is(release)}"
-            if self._rows(cursor, f"SELECT version FROM {mine} AND current"):
-                for ending in ("", "_classes"):
-                    cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
-            cursor.execute(f"DELETE FROM {mine}")
-            if not self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} LIMIT 1"):
-                cursor.execute(f"DROP TABLE {self._named(release, RELEASES)}")
-        return "backups of the server, and its log of changes, hold the tables until they are removed there"
+            is_known = self._exists(cursor, release.dataset + RELEASES)
+            if is_known:
+                mine = f"{self._named(release, RELEASES)} WHERE {_is(release)}"
+                if self._rows(cursor, f"SELECT version FROM {mine} AND current"):
+                    for ending in ("", "_classes"):
+                        cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
+                cursor.execute(f"DELETE FROM {mine}")
+                if not self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} LIMIT 1"):
+                    cursor.execute(f"DROP TABLE {self._named(release, RELEASES)}")
+            left = self._left(cursor, release)
+        if left:
+            raise InputError(
+                f"{self._destination.label}: others have renamed or moved tables, or changed those of releases, and a "
+                f"table still says that it holds this release: {', '.join(left)}; drop it, and deliver again"
+            )
+        return REMAINS if is_known else ABSENT
 
     def remains(self, release: Release) -> bool:
         with self._transaction() as cursor:
-            return self._exists(cursor, release.dataset + RELEASES) and bool(
-                self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} WHERE {_is(release)}")
-            )
+            query = f"SELECT version FROM {self._named(release, RELEASES)} WHERE {_is(release)}"
+            is_entered = self._exists(cursor, release.dataset + RELEASES) and bool(self._rows(cursor, query))
+            return is_entered or bool(self._left(cursor, release))
+
+    def _left(self, cursor: Cursor, release: Release) -> list[str]:
+        """Tables of this user, in any schema, whose comment says that they hold a release, beside those that stand.
+
+        A table keeps its comment where others rename or move it. The tables of a schema stand whose table of releases
+        has this version as the current one: those of another home, or of another place of this home.
+        """
+        found = self._rows(
+            cursor,
+            "SELECT nspname::text, relname::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
+            f"WHERE relkind = 'r' AND obj_description(pg_class.oid, 'pg_class') = {literal(_about(release))} "
+            "AND pg_has_role(relowner, 'USAGE') ORDER BY 1, 2",
+        )
+        names = {release.dataset, f"{release.dataset}_classes"}
+        stand = {schema for schema, name in found if name in names and self._has_current(cursor, schema, release)}
+        return [on_one_line(f"{schema}.{name}") for schema, name in found if schema not in stand or name not in names]
+
+    def _has_current(self, cursor: Cursor, schema: str, release: Release) -> bool:
+        """Whether the table of releases of a schema has a release of this version as the current one."""
+        name = release.dataset + RELEASES
+        query = f"SELECT 1 FROM {quoted(schema)}.{quoted(name)} WHERE current AND version = {literal(release.version)}"
+        return self._exists(cursor, name, schema) and bool(self._rows(cursor, query))
 
     def _prepare(self, cursor: Cursor, release: Release) -> None:
         """Make the schema and the table of releases; other people's tables with the names of ours are never dropped."""
@@ -164,8 +195,7 @@ class DatabaseSchema:
         cursor.execute(f"COMMENT ON TABLE {table} IS 'The releases that were put here, with their manifests'")
 
     def _describe(self, cursor: Cursor, release: Release, name: str, file: Path) -> None:
-        about = f"{release.manifest.get('description') or release.dataset} (release {release.version})"
-        cursor.execute(f"COMMENT ON TABLE {self._qualified(name)} IS {literal(about.replace(chr(0), ''))}")
+        cursor.execute(f"COMMENT ON TABLE {self._qualified(name)} IS {literal(_about(release))}")
         for field in pq.read_schema(file):
             if text := release.column(field.name, str(field.type)).description.replace(chr(0), ""):
                 column = f"{self._qualified(name)}.{quoted(field.name)}"
@@ -206,12 +236,12 @@ class DatabaseSchema:
             set(self._others(cursor, name)) == readers and not self._others(cursor, name, beyond) for name in names
         )
 
-    def _exists(self, cursor: Cursor, name: str) -> bool:
+    def _exists(self, cursor: Cursor, name: str, schema: str | None = None) -> bool:
         return bool(
             self._rows(
                 cursor,
                 "SELECT 1 FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-                f"WHERE nspname = {literal(self._schema)} AND relname = {literal(name)}",
+                f"WHERE nspname = {literal(schema or self._schema)} AND relname = {literal(name)}",
             )
         )
 
@@ -249,6 +279,12 @@ class DatabaseSchema:
             if error.errno is not None:
                 raise
             raise Unavailable(f"{label}: {_sentence(reached, None)}") from None
+
+
+def _about(release: Release) -> str:
+    """The comment on the tables of a release."""
+    about = f"{release.manifest.get('description') or release.dataset} (release {release.version})"
+    return about.replace(chr(0), "")
 
 
 def _is(release: Release) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from anon_pipeline.destinations import delivery, record
 from anon_pipeline.destinations import postgresql as module
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, NotDelivered
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
@@ -215,6 +215,65 @@ def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, tmp
     withdraw(other, "v1", "too much")
     delivery.deliver(other, DATASET, "v1")
     assert delivery.verify(other) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("change", "left"),
+    [
+        (f"ALTER TABLE {QUOTED}.people RENAME TO people_old", ["people_old"]),
+        (f"ALTER TABLE {QUOTED}.people_releases RENAME TO old", ["people", "people_classes"]),
+        (f"DELETE FROM {QUOTED}.people_releases", ["people", "people_classes"]),
+        (f"UPDATE {QUOTED}.people_releases SET current = false", ["people", "people_classes"]),
+    ],
+    ids=["renamed", "releases renamed", "line deleted", "line changed"],
+)
+def test_a_withdrawal_is_not_done_while_a_table_of_the_release_is_there(
+    home: Home, server: Server, change: str, left: list[str]
+) -> None:
+    """Others had renamed a table, or changed the table of releases: the withdrawal was told as done."""
+    deliver(home, publish(home, "v1"), place())
+    server.execute(change)
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered) as told:
+        delivery.deliver(home, DATASET, "v1")
+    assert f"it holds this release: {', '.join(f'{SCHEMA}.{name}' for name in left)}; drop it" in str(told.value)
+    assert len(delivery.verify(home)) == 1
+    if left == ["people_old"]:
+        assert "people_classes" not in server.dump("postgres"), "what keeps its name goes all the same"
+    for name in left:
+        server.execute(f"DROP TABLE {QUOTED}.{name}")
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+    deliver(home, publish(home, "v2"), place())
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.long
+def test_a_table_that_was_moved_before_it_was_replaced_is_told_too(home: Home, server: Server) -> None:
+    server.execute("DROP SCHEMA IF EXISTS theirs CASCADE; CREATE SCHEMA theirs")
+    deliver(home, publish(home, "v1"), place())
+    server.execute(f"ALTER TABLE {QUOTED}.people SET SCHEMA theirs")
+    deliver(home, publish(home, "v2"), place())
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match=r"it holds this release: theirs\.people; drop it"):
+        delivery.deliver(home, DATASET, "v1")
+    server.execute("DROP SCHEMA theirs CASCADE")
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.long
+def test_a_release_in_two_schemas_of_a_server_is_withdrawn_from_each(home: Home, server: Server) -> None:
+    """The tables of the second are none that others have moved out of the first."""
+    server.execute("DROP SCHEMA IF EXISTS second CASCADE")
+    publish(home, "v1")
+    delivery.deliver(home, DATASET, "v1", [place(), place(schema="second")])
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.TAKEN_BACK] * 2
+    assert delivery.verify(home) == []
+    assert "v1" not in server.dump("postgres")
 
 
 def test_a_table_that_is_no_release_is_never_dropped(home: Home, server: Server) -> None:
