@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 #: The description of a table that was made here.
 OURS = "The current release of {}, put here by anon_pipeline"
 NO_STATISTICS = {"delta.dataSkippingNumIndexedCols": "0"}
+#: The setting that names columns which have statistics all the same.
+COLUMNS_WITH_STATISTICS = "delta.dataSkippingStatsColumns"
 #: The folder of the log, in which checkpoints are Parquet files too.
 LOG = "_delta_log/"
 #: How the names of files of rows end; a file on a disk that is being written has a number behind that.
@@ -70,6 +72,8 @@ class DeltaLakeTable:
             if not is_address(self._place):
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
             table = self._table(release)
+            if table is not None:
+                _switch_statistics_off(table)
             deltalake.write_deltalake(
                 self._place if table is None else table,
                 rows_of(release.folder / DATA),
@@ -170,6 +174,14 @@ class DeltaLakeTable:
         if table.metadata().description != OURS.format(release.dataset):
             raise InputError(f"{self._label}: {NOT_OURS}")
         return table
+
+
+def _switch_statistics_off(table: DeltaTable) -> None:
+    """Switch statistics off again where others have switched them on: the log would keep those of what comes now."""
+    stated = table.metadata().configuration
+    wanted = NO_STATISTICS | ({COLUMNS_WITH_STATISTICS: ""} if COLUMNS_WITH_STATISTICS in stated else {})
+    if not wanted.items() <= stated.items():
+        table.alter.set_table_properties(wanted)
 
 
 def _newest(table: DeltaTable) -> dict[str, Any]:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 OF_DATASET = "anon_pipeline.dataset"
 #: No statistics of columns beside the files: catalogues and engines copy them.
 PROPERTIES = {"write.metadata.metrics.default": "none"}
+#: How properties begin that name a column which has statistics all the same.
+OF_A_COLUMN = "write.metadata.metrics.column."
 
 
 class IcebergTable:
@@ -57,6 +59,7 @@ class IcebergTable:
             table = self._table(release) or self._new_table(release, rows.schema)
             newest = table.current_snapshot()
             if newest is None or _release_of(newest) != named_by(release):
+                _switch_statistics_off(table)
                 _overwrite(table, rows, release)
             _tag(table, release)
 
@@ -147,6 +150,18 @@ def _says(table: Table, release: Release) -> bool:
         and tag.snapshot_id == newest.snapshot_id
         and _release_of(newest) == named_by(release)
     )
+
+
+def _switch_statistics_off(table: Table) -> None:
+    """Switch statistics off again where others have switched them on.
+
+    The next release's files would name the smallest and largest values of this one's as those of a removed file.
+    """
+    of_columns = [name for name in table.properties if name.startswith(OF_A_COLUMN)]
+    if of_columns or not PROPERTIES.items() <= table.properties.items():
+        with table.transaction() as transaction:
+            transaction.remove_properties(*of_columns)
+            transaction.set_properties(PROPERTIES)
 
 
 def _empty(table: Table, release: Release) -> None:

@@ -6,6 +6,7 @@ import datetime
 import importlib
 import multiprocessing
 import os
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -226,6 +227,34 @@ def test_a_withdrawn_release_is_gone_where_others_changed_the_table_since(home: 
     deliver(home, publish(home, "v2", rows("v2")), kind.place)
     assert same(kind.read(), "v2")
     assert delivery.verify(home) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("columns", ["all columns", "some columns"])
+def test_no_statistics_are_written_where_others_have_switched_them_on(home: Home, kind: Kind, columns: str) -> None:
+    """The smallest and largest values of a withdrawn release stood in what is kept of the next, or in the log."""
+    every = columns == "all columns"
+    deliver(home, publish(home, "v0", rows("v0")), kind.place)
+    if kind.name == "delta":
+        settings = {"dataSkippingNumIndexedCols": "-1"} if every else {"dataSkippingStatsColumns": "age,score"}
+        table = importlib.import_module("deltalake").DeltaTable(str(kind.folder))
+        table.alter.set_table_properties({f"delta.{name}": value for name, value in settings.items()})
+    else:
+        with kind._iceberg().transaction() as transaction:
+            transaction.set_properties({f"write.metadata.metrics.{'default' if every else 'column.born'}": "full"})
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version, rows(version)), kind.place)
+    if kind.name == "delta":
+        log = "".join(file.read_text() for file in kind.folder.glob("_delta_log/*.json"))
+        found = re.findall(r'(?:min|max)Values\\":{\\"', log)
+    else:
+        table = kind._iceberg()
+        manifests = [manifest for snapshot in table.snapshots() for manifest in snapshot.manifests(table.io)]
+        entries = [entry for each in manifests for entry in each.fetch_manifest_entry(table.io, discard_deleted=False)]
+        found = [entry for entry in entries if entry.data_file.lower_bounds or entry.data_file.upper_bounds]
+        assert len(entries) >= 3
+    assert found == []
+    assert same(kind.read(), "v2")
 
 
 @pytest.mark.long
