@@ -77,7 +77,7 @@ class ObjectPrefix:
             store = filesystem_of(self._address)
             if self._is_of_another_home(store, release):
                 return "the release of this version there is another home's, and stays"
-            if _read(store, self._pointer(release)) == _pointed(release):
+            if self._leads_there(store, release):
                 store.delete_file(self._pointer(release))
             # The manifest is removed first: without it the other objects are no release.
             left = sorted(self._sizes(store, release), key=lambda name: name != MANIFEST)
@@ -90,7 +90,7 @@ class ObjectPrefix:
             store = filesystem_of(self._address)
             if self._is_of_another_home(store, release):
                 return False
-            return bool(self._sizes(store, release)) or _read(store, self._pointer(release)) == _pointed(release)
+            return bool(self._sizes(store, release)) or self._leads_there(store, release)
 
     def _is_of_another_home(self, store: FileSystem, release: Release) -> bool:
         """Whether a whole release of the same dataset and version is there that this home has not put there.
@@ -114,6 +114,10 @@ class ObjectPrefix:
 
     def _pointer(self, release: Release) -> str:
         return f"{path_of(self._address)}/{release.dataset}/{POINTER}"
+
+    def _leads_there(self, store: FileSystem, release: Release) -> bool:
+        """Whether a reader of the pointer is led to a release, with whatever end of a line somebody has written it."""
+        return (_read(store, self._pointer(release)) or b"").strip() == _pointed(release).strip()
 
     def _manifest_hash(self, store: FileSystem, release: Release) -> str | None:
         return _hash_of(store, self._object(release, MANIFEST))

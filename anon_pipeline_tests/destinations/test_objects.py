@@ -182,6 +182,18 @@ def test_a_withdrawal_that_was_killed_is_completed_by_the_next_delivery(
     assert delivery.verify(home) == []
 
 
+@pytest.mark.parametrize("ending", [b"", b"\r\n"])
+def test_a_pointer_that_somebody_has_written_leads_to_no_withdrawn_release(
+    home: Home, store: ObjectStore, ending: bytes
+) -> None:
+    """It was compared with what is written here, and went on to send readers to a release that is gone."""
+    deliver(home, publish(home, "v1"), PLACE)
+    store.put(f"open/{DATASET}/current", b"v1" + ending)
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert names(store) == set()
+
+
 def test_what_another_home_has_put_there_is_not_overwritten(home: Home, store: ObjectStore) -> None:
     publish(home, "v1")
     store.put(f"open/{DATASET}/v1/manifest.json", b"{}")

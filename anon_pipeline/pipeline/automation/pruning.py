@@ -221,17 +221,20 @@ def _runs_of_standing_releases(home: Home) -> Iterator[str]:
 def delete_run(instance: dg.DagsterInstance, run_id: str) -> None:
     """Delete a run with its events and tags.
 
-    The file of its events is deleted, too: Dagster leaves it, and SQLite does not shrink it.
+    The file of its events is deleted, too: Dagster leaves it, and SQLite does not shrink it. The run goes last, since
+    it leads to the events if the process is killed in between.
     """
-    instance.delete_run(run_id)
+    path_of = getattr(instance.event_log_storage, "path_for_shard", None)
+    files = [] if path_of is None else [Path(f"{path_of(run_id)}{ending}") for ending in ("", "-wal", "-shm")]
+    if not files or files[0].exists():
+        instance.event_log_storage.delete_events(run_id)
+    for file in files:
+        file.unlink(missing_ok=True)
     storage = instance.run_storage
+    storage.delete_run(run_id)
     if isinstance(storage, SqlRunStorage):
         with storage.connect() as connection:
             connection.execute(RunTagsTable.delete().where(RunTagsTable.c.run_id == run_id))
-    path_of = getattr(instance.event_log_storage, "path_for_shard", None)
-    if path_of is not None:
-        for ending in ("", "-wal", "-shm"):
-            Path(f"{path_of(run_id)}{ending}").unlink(missing_ok=True)
 
 
 def _tracked_runs(client: Any, experiment: str) -> Iterator[Any]:

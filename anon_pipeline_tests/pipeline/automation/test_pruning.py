@@ -176,6 +176,26 @@ def test_mlflows_runs_go_with_those_of_their_steps_and_registered_models_stay(ho
 
 
 @pytest.mark.long
+def test_events_of_a_run_whose_deletion_was_killed_do_not_stay(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run went first, and nothing led to the file of its events any more."""
+    with open_instance(home) as instance:
+        old, _ = ended(instance), ended(instance)
+        genuine = instance.run_storage.delete_run
+
+        def killed(run_id: str) -> None:
+            genuine(run_id)
+            raise SystemExit
+
+        assert any(b"at work" in file.read_bytes() for file in files(home, old))
+        with monkeypatch.context() as patched:
+            patched.setattr(instance.run_storage, "delete_run", killed)
+            with pytest.raises(SystemExit):
+                later(home, 31).prune(instance)
+        assert old not in ids(instance)
+        assert not any(b"at work" in file.read_bytes() for file in files(home, old))
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("accident", [SystemExit, PermissionError(13, "Permission denied")])
 def test_files_of_a_tracked_run_that_a_pruning_did_not_come_to_go_with_the_next(
     home: Home, monkeypatch: pytest.MonkeyPatch, accident: type[BaseException] | OSError
