@@ -35,6 +35,9 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
         published = ledger.published(home, version, dataset)
         before = ledger.withdrawal(home, published.dataset, version)
         if before is not None:
-            raise InputError(f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}")
+            raise InputError(
+                f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}; `anon-pipeline "
+                f"releases deliver {version}` takes back what its destinations have of it"
+            )
         unfinished.enter(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
         return ledger.read(home)[-1]

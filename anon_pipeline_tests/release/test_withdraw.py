@@ -92,6 +92,8 @@ def test_what_is_not_there_or_gone_already_cannot_be_withdrawn(home: Home) -> No
     withdraw(home, "bbbb", WHY)
     with pytest.raises(InputError, match=f"was withdrawn already, on .*: {WHY}"):
         withdraw(home, "bbbb", "once more")
+    with pytest.raises(InputError, match="`anon-pipeline releases deliver bbbb` takes back what its destinations have"):
+        withdraw(home, "bbbb", "after a kill")
 
 
 @pytest.mark.parametrize("name", ["data.parquet", "names.csv"])

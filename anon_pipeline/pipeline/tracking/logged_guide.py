@@ -68,7 +68,7 @@ def guides_in(artifacts: Path) -> list[Path]:
 
     Other models that somebody logged to the experiment are not included.
     """
-    files = artifacts.glob(f"models/*/artifacts/{PICKLE}")
+    files = [*artifacts.glob(f"models/*/artifacts/{PICKLE}"), *artifacts.glob(f".{SCRATCH}.*/model/{PICKLE}")]
     return [file for file in files if MADE_OF_PEOPLE in _description(file.with_name("MLmodel"))]
 
 
@@ -112,4 +112,4 @@ def _signature(model: FittedModel, types: Mapping[str, ColumnType]) -> Any:
 
 def _description(file: Path) -> str:
     """MLflow's description of a model; if it was killed before writing that, the description for a guide's files."""
-    return file.read_text(encoding="utf-8") if file.is_file() else MADE_OF_PEOPLE
+    return (file.read_text(encoding="utf-8") if file.is_file() else "") or MADE_OF_PEOPLE

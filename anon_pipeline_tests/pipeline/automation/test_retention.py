@@ -1,5 +1,6 @@
 """Retention: what is older than the spec allows leaves the private zone, and nothing else does."""
 
+import importlib
 import multiprocessing
 import os
 import shutil
@@ -13,10 +14,13 @@ import pytest
 from filelock import Timeout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sklearn.tree import DecisionTreeRegressor
 
 from anon_pipeline import home as home_module
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.learning.guide import FittedModel
+from anon_pipeline.learning.models import Task
 from anon_pipeline.pipeline.automation import retention
 from anon_pipeline.pipeline.automation.jobs import build_retention
 from anon_pipeline.pipeline.automation.retention import DAY, expire
@@ -24,8 +28,11 @@ from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.stages import Stages
+from anon_pipeline.pipeline.tracking import logged_guide
+from anon_pipeline.pipeline.tracking.logged_guide import keep_guide
+from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import known_classes, ledger
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import Place, command, policy
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release.test_ledger import publish
@@ -109,6 +116,38 @@ def test_a_first_result_that_was_killed_before_it_was_the_current_one_goes_too(h
     aged(home.private / "people", 31)
     assert expire(home, SPEC, NOW).stages == ["raw_data"]
     assert not people.exists()
+
+
+def _killed_while_a_guide_is_kept(home: Home, moment: str) -> None:
+    def die(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def cut_off(description: object, path: str) -> None:
+        Path(path).touch()
+        die()
+
+    if moment == "before its description":
+        logged_guide._signature = die  # type: ignore[assignment]
+    elif moment == "within its description":
+        importlib.import_module("mlflow.models").Model.save = cut_off
+    else:
+        logged_guide.register = die  # type: ignore[assignment]
+    guide = FittedModel("tree", Task.REGRESSION, ("age",), None, DecisionTreeRegressor())
+    keep_guide(Tracking(home), "people", "run", guide, {"age": ColumnType.NUMERIC})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moment", ["before its description", "within its description", "before it is registered"])
+def test_a_guide_that_a_killed_process_was_keeping_goes_too(home: Home, moment: str) -> None:
+    """It was fitted to people, and stayed for good where the dataset was not run again."""
+    killed = multiprocessing.get_context("spawn").Process(target=_killed_while_a_guide_is_kept, args=(home, moment))
+    killed.start()
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
+    (guide,) = home.private.rglob("model.pkl")
+    aged(home.private / "mlflow", 31)
+    expire(home, SPEC, NOW)
+    assert not guide.exists()
 
 
 def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
