@@ -13,8 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from filelock import Timeout
+
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, remove_leftovers, scratch
 from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.pipeline.tracking.logged_guide import guides_in
 from anon_pipeline.release import comparison, known_classes
@@ -40,7 +42,8 @@ class Expired:
 def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
     """Remove files that are older than `retention.private_days` of the spec.
 
-    Only stored results of this dataset are removed. Tracebacks of internal errors, and files that a killed engine has
+    Only stored results of this dataset are removed. Tables that killed commands were working on go whatever their age,
+    since they are nobody's. Tracebacks of internal errors, and files that a killed engine has
     spilled, do not name their dataset, so old ones are removed for all datasets.
 
     Parameters
@@ -71,7 +74,18 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
         for file in guides:
             if _touched(file) < before:
                 file.unlink()
+    _remove_work_of_killed_commands(home, spec.dataset)
     return Expired([place.name for place in stages], *(remove_older(folder, before) for folder in quoting))
+
+
+def _remove_work_of_killed_commands(home: Home, dataset: str) -> None:
+    """Remove tables that killed commands were working on; those at work hold a lock on theirs."""
+    for folder in (home.private / "scratch", home.private / "mask"):
+        if folder.is_dir():
+            with scratch(folder):  # removes those of killed processes
+                pass
+    with suppress(Timeout), home.lock(f"sweep-{dataset}", timeout=0):
+        remove_leftovers(home.private / dataset / "sweep")
 
 
 def is_stage(place: Path, before: float) -> bool:

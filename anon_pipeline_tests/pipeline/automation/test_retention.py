@@ -6,19 +6,20 @@ import os
 import shutil
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from filelock import Timeout
+from filelock import FileLock, Timeout
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from anon_pipeline import home as home_module
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, scratch
 from anon_pipeline.learning.guide import FittedModel
 from anon_pipeline.learning.models import Task
 from anon_pipeline.pipeline.automation import retention
@@ -148,6 +149,40 @@ def test_a_guide_that_a_killed_process_was_keeping_goes_too(home: Home, moment: 
     aged(home.private / "mlflow", 31)
     expire(home, SPEC, NOW)
     assert not guide.exists()
+
+
+def _killed_with_people_in_a_scratch_folder(home: Home, name: str) -> None:
+    with scratch(home.private_folder(name)) as folder:
+        (folder / PEOPLE).write_text("Zebulon")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("name", ["scratch", "mask"])
+def test_a_table_that_a_killed_command_was_working_on_goes_too(home: Home, name: str) -> None:
+    """It stayed until the same command was run again, if ever; that of a command at work stays."""
+    killed = multiprocessing.get_context("fork").Process(
+        target=_killed_with_people_in_a_scratch_folder, args=(home, name)
+    )
+    killed.start()
+    killed.join()
+    (left,) = home.private.rglob(PEOPLE)
+    with scratch() as elsewhere:
+        beside = home.private_folder(name) / elsewhere.name
+        beside.mkdir()
+        lock = FileLock(beside.with_suffix(".lock"))
+        with lock:
+            expire(home, SPEC, NOW)
+        assert (left.exists(), beside.exists()) == (False, True)
+
+
+def test_the_source_that_a_killed_sweep_has_read_goes_too(home: Home) -> None:
+    left = home.private_folder("people", "sweep", ".tmp4711") / PEOPLE
+    left.write_text("Zebulon")
+    with ThreadPoolExecutor(1) as other, home.lock("sweep-people"):  # at work
+        other.submit(expire, home, SPEC, NOW).result()
+        assert left.exists()
+    expire(home, SPEC, NOW)
+    assert not left.exists()
 
 
 def test_stories_of_errors_and_spilled_files_go_too(home: Home) -> None:
