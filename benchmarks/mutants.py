@@ -106,6 +106,17 @@ ROOMS = {
     "spec": Room(
         ("spec/*.py",), ("test_spec.py", "test_spec_replaced.py", "test_spec_sentences.py", "docs/test_reference.py")
     ),
+    "destinations": Room(("destinations/*.py",), ("destinations",)),
+    # Whole commands run in processes of their own (`end_to_end`); here are those that tests run in their own.
+    "cli": Room(
+        ("cli/*.py",),
+        (
+            *("audit/test_foreign_table.py", "differential_privacy/test_budget_read_only.py"),
+            *("masking/test_local_frequencies.py", "profiling/test_new_dataset.py", "profiling/test_places.py"),
+            *("release/test_opening.py", "report/test_release_report.py", "report/test_sequential.py"),
+            *("report/test_unseen.py", "test_streams.py"),
+        ),
+    ),
     # This needs a Java process for each mutant, so it is tried only on request.
     "spark": Room(("engine/spark*.py",), ("engine/test_spark.py", "engine/test_spark_refusals.py"), ""),
 }

@@ -1,0 +1,350 @@
+"""What a command says on a terminal of a result: every line of it, also in the cases that hardly ever come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from anon_pipeline.attack.rates import Known, Rates, finding, wilson
+from anon_pipeline.attack.released import Knowledge
+from anon_pipeline.audit.foreign_table import AttackedTable
+from anon_pipeline.cli import tables
+from anon_pipeline.learning.tradeoff import Measured, TradeOffPoint
+from anon_pipeline.masking.execution import ColumnCost, StepReport
+from anon_pipeline.pipeline.dry_run import DryRun
+from anon_pipeline.pipeline.masked_files import Masked
+from anon_pipeline.privacy.judge import Finding
+from anon_pipeline.privacy.verdict import Verdict
+from anon_pipeline.profiling.new_dataset import NewDataset
+from anon_pipeline.release.difference import Change
+from anon_pipeline.release.ledger import Entry
+from anon_pipeline.spec import Role
+from anon_pipeline_tests.cli.printed import Printed
+from anon_pipeline_tests.report.pages import manifest_content
+
+SCORE = (
+    "accuracy  0.8741 (0.8705 to 0.8777) before, 0.8737 (0.8699 to 0.8775) after; "
+    "difference -0.0004 (-0.0019 to +0.0011)"
+)
+
+
+def people(**changed: Any) -> dict[str, Any]:
+    """The manifest of a release of people, with a single score."""
+    content = manifest_content()
+    content["utility"]["metrics"] = {"accuracy": content["utility"]["metrics"]["accuracy"]}
+    return content | changed
+
+
+def test_a_release_of_people(printed: Printed) -> None:
+    tables.show_release(people(), Path("var/releases/adult/3f9c1a7be042"), True)
+    assert printed() == [
+        "adult 3f9c1a7be042",
+        "state  released",
+        "people  48,293 released, 549 suppressed",
+        "classes  2,175; the smallest has 10 people",
+        "information lost  11.5% of the quasi-identifiers' variance",
+        "demand  every class has at least 10 people: measured 10",
+        "demand  every class has at least 2 distinct values of income: measured 2",
+        SCORE,
+        "folder  var/releases/adult/3f9c1a7be042",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "new", "withdrawn", "state"),
+    [
+        ("people", True, False, "released"),
+        ("people", False, False, "stands already; nothing new was published"),
+        ("synthetic", False, False, "stands already; nothing new was published or spent"),
+        ("people", True, True, "withdrawn; only its manifest is left"),
+        ("people", False, True, "withdrawn; only its manifest is left"),
+    ],
+)
+def test_whether_a_release_stands(printed: Printed, kind: str, new: bool, withdrawn: bool, state: str) -> None:
+    tables.show_release(synthetic() if kind == "synthetic" else people(), None, new, withdrawn)
+    lines = printed()
+    assert lines[1] == f"state  {state}"
+    assert not [line for line in lines if line.startswith("folder")]
+
+
+def test_few_folds_and_coarse_steps_are_said(printed: Printed) -> None:
+    content = people()
+    content["utility"]["folds"] = 2
+    content["measured"]["information_loss"] |= {"mean": 0.0, "step": 0.05}
+    tables.show_release(content, None, True)
+    lines = printed()
+    assert lines[4] == "information lost  at most 2.5% of the quasi-identifiers' variance, in steps of 5%"
+    assert lines[-1].startswith("to be weighed  Accuracy was measured in 2 folds only")
+
+
+def synthetic(**more: Any) -> dict[str, Any]:
+    privacy = {"epsilon": 3.14159, "delta": 1.25e-6, "rho": 0.123456, "unit": "person", "subject": "patients"}
+    head = {"kind": "synthetic", "dataset": "adult", "version": "3f9c1a7be042"}
+    return head | {"rows": {"synthetic": 48842}, "differential_privacy": privacy} | more
+
+
+def test_a_synthetic_release(printed: Printed) -> None:
+    rows = [
+        "rows  48,842 synthetic rows, nobody's",
+        "promise  epsilon 3.142 at delta 1.25e-06 for every person",
+        "budget  rho 0.1235 of that of the subject patients",
+    ]
+    tables.show_release(synthetic(), None, True)
+    assert printed()[2:] == rows
+    tables.show_release(synthetic(model={"kind": "naive_bayes", "target": "income"}), None, True)
+    assert printed()[2:] == [*rows, "model  naive_bayes of income, in model.zip"]
+
+
+def test_a_table_of_groups(printed: Printed) -> None:
+    groups = {"people": 40_000, "people_left_out": 1_234, "groups": 2_000, "smallest": 1_010, "means": [], "note": "n"}
+    content = {"dataset": "adult", "version": "v", "groups": groups, "verified": people()["verified"][:1]}
+    tables.show_release(content, None, True)
+    lines = [
+        "people  40,000 counted, 1,234 in groups that are left out",
+        "groups  2,000; the smallest counts 1,010 people",
+        "note  n",
+        "demand  every class has at least 10 people: measured 10",
+    ]
+    assert printed()[2:] == lines
+    groups |= {"means": ["age", "hours"], "means_hidden": 5_678}
+    tables.show_release(content, None, True)
+    assert printed()[2:] == [*lines[:2], "means  age, hours; 5,678 values are hidden", *lines[2:]]
+
+
+def test_a_release_of_statistics(printed: Printed) -> None:
+    privacy = {"epsilon": 3.14159, "delta": 1e-6}
+    questions = {"[bold]ages": "SELECT COUNT(*) FROM [people]"}
+    content = {"dataset": "adult", "version": "v", "differential_privacy": privacy, "questions": questions}
+    tables.show_release(content, None, True)
+    assert printed()[2:] == [
+        "differential privacy  epsilon 3.142 at delta 1e-06",
+        "[bold]ages  SELECT COUNT(*) FROM [people]",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "sign", "text"),
+    [
+        (None, None, None, "", "not defined"),
+        (0.5, None, None, "", "0.5000"),
+        (0.5, None, 0.75, "", "0.5000"),
+        (0.5, 0.25, None, "", "0.5000"),
+        (0.5, 0.25, 0.75, "", "0.5000 (0.2500 to 0.7500)"),
+        (0.5, -0.25, 0.75, "+", "+0.5000 (-0.2500 to +0.7500)"),
+        (99.99, 100, 999.94, "", "99.9900 (100.0 to 999.9)"),
+        (-1000, -1234.5, 1234.5, "+", "-1,000 (-1,234 to +1,234)"),
+        (-100, -99.99, 0.0, "", "-100.0 (-99.9900 to 0.0000)"),
+    ],
+)
+def test_a_score_has_decimals_by_its_size(
+    mean: float | None, low: float | None, high: float | None, sign: str, text: str
+) -> None:
+    assert tables.interval({"mean": mean, "low": low, "high": high}, sign) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, "infinite"), (10.0, "10"), (12_345, "12,345"), (12_345.0, "12,345"), (0.58123, "0.5812")]
+)
+def test_a_measured_value(value: float | None, text: str) -> None:
+    assert tables.number(value) == text
+
+
+def test_a_verdict_on_a_table(printed: Printed) -> None:
+    findings = [
+        Finding("k_anonymity", "every class has at least 10 people", 3.0, 1_200),
+        Finding("l_diversity_ill", "every class has at least 2 values of ill", None, 0),
+    ]
+    verdict = Verdict(
+        rows=12_345,
+        classes=2_100,
+        smallest_class=1_003,
+        rows_below=4_321,
+        findings=findings,
+        problems=["[name] must not be there"],
+        sensitive={"[ill]": {"t": 0.58123, "distinct_l": 2.0}},
+        risk={"prosecutor": {"max": 1 / 3, "mean": 0.0123456}},
+    )
+    tables.show_verdict("people.csv", verdict)
+    assert printed() == [
+        "people.csv: does not hold",
+        "demand  measured  classes that fail  holds",
+        "every class has at least 10 people  3  1,200  NO",
+        "every class has at least 2 values of ill  infinite  0  yes",
+        "12,345 rows in 2,100 classes; the smallest has 1,003; 4,321 rows stand in classes that are too small",
+        "prosecutor risk of being re-identified: highest 33.3%, mean 1.23%",
+        "[ill]: t 0.5812, distinct_l 2",
+        "[name] must not be there",
+    ]
+
+
+def test_a_verdict_on_a_table_of_groups(printed: Printed) -> None:
+    tables.show_verdict("groups.csv", Verdict(1_500, 1_500, 1_010, 0, [], [], {}, groups=True))
+    assert printed() == [
+        "groups.csv: holds",
+        "demand  measured  groups that fail  holds",
+        "1,500 groups; the smallest counts 1,010 people",
+    ]
+
+
+def test_a_dry_run(printed: Printed) -> None:
+    steps = {"raw_data": ["has_people", "has_types"], "predictions": ["of_all"], "utility": []}
+    tables.show_dry_run(DryRun("adult", 48_842, True, steps, (12.5, 50.0), (0.8, 3.25)))
+    listed = ["steps  raw_data, 2 checks", "predictions, 1 check", "utility"]
+    assert printed() == [
+        "adult: a run could start",
+        "people  48,842; every row was read",
+        *listed,
+        "time  about 12.5 to 50 cpu s (an estimate)",
+        "memory  about 0.8 to 3.25 GB at its peak (an estimate)",
+    ]
+    tables.show_dry_run(DryRun("adult", 48_842, False, steps, None, None))
+    assert printed()[1:] == [
+        "people  48,842; what each row holds was not looked at",
+        *listed,
+        "time  not estimated",
+        "memory  not estimated",
+    ]
+    tables.show_dry_run(DryRun("adult", None, False, {}, None, None))
+    assert printed()[1] == "people  what each row holds was not looked at"
+    tables.show_dry_run(DryRun("adult", None, True, {}, None, None))
+    assert printed()[1] == "people  every row was read"
+
+
+def test_the_attacks_on_a_table(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    rates = Rates(wilson(30, 100), wilson(10, 100), wilson(10, 100))
+    found = finding("[linkage]", "linkability", Known(("age",)), "picks the right record", rates)
+    attacked = AttackedTable("people.csv", Knowledge(["age"]), 12_345, 100, 100, [found], ["[These] are exact."])
+    for width in (40, 300):
+        monkeypatch.setattr(tables.out, "width", width)
+        tables.show_attacks("people.csv", attacked)
+        lines = printed()
+        assert lines[:2] == ["people.csv: 12,345 rows", "attack  people in it  others  blind guess  leak  verdict"]
+        assert lines[2] == "[linkage]  30\u00a0%  10\u00a0%  10\u00a0%  22.2\u00a0% (10.6\u00a0% to 33.4\u00a0%)  leak"
+        assert lines[3:] == [f"[linkage]: {found.sentence}", "[These] are exact."]
+
+
+def profiled(rows: int, looked_at: int, *questions: tuple[int, str]) -> NewDataset:
+    """A new dataset of columns, of which a single one is undecided; of a profile only what is shown."""
+    columns = [
+        SimpleNamespace(name=name, role=role, question=question)
+        for name, role, question in [
+            ("[age]", Role.QUASI_IDENTIFIER, None),
+            ("city of residence, occupation", Role.QUASI_IDENTIFIER, None),
+            ("name", Role.IDENTIFIER, None),
+            ("ill", Role.SENSITIVE, "is it sensitive?"),
+        ]
+    ]
+    asked = tuple((line, SimpleNamespace(place=place, question="which?")) for line, place in questions)
+    profile = SimpleNamespace(rows=rows, looked_at=looked_at, columns=columns)
+    return NewDataset(Path("data/people/release.yaml"), cast(Any, profile), cast(Any, asked))
+
+
+def test_a_new_dataset(printed: Printed) -> None:
+    tables.show_new_dataset("people", profiled(2_000_000, 100_000, (7, "[target]")))
+    assert printed()[:3] == [
+        "people: 2,000,000 rows, by looking at 100,000 of them",
+        "identifier  name",
+        "quasi_identifier  [age], city of residence, occupation",
+    ]
+    tables.show_new_dataset("people", profiled(2_000, 2_000, (7, "[target]")))
+    assert printed()[-3:] == [
+        "wrote data/people/release.yaml; decide these lines of it, a reason stands above each column:",
+        "line 7, [target]: which?",
+        "then: anon-pipeline run data/people",
+    ]
+    tables.show_new_dataset("people", profiled(2_000, 2_000))
+    lines = printed()
+    assert lines[0] == "people: 2,000 rows"
+    assert lines[-2:] == [
+        "wrote data/people/release.yaml; no line is left open, but read each: a reason stands above each column",
+        "then: anon-pipeline run data/people",
+    ]
+
+
+def test_a_table_has_no_blanks_at_the_ends_of_lines_in_a_pipe(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ends_in_a_blank() -> bool:
+        tables.show_new_dataset("people", profiled(2_000, 2_000))
+        return any(line.endswith(" ") for line in capsys.readouterr().out.splitlines())
+
+    assert not ends_in_a_blank()
+    monkeypatch.setattr(tables.out, "_force_terminal", True)
+    assert ends_in_a_blank()
+
+
+def test_the_privacy_utility_trade_off(printed: Printed) -> None:
+    measured = Measured(2_175, 10, 0.1145, 0.01, {"ill": 0.25}, 0.1, 0.045)
+    first = TradeOffPoint({"privacy.k_anonymity.k": 10}, False, measured=measured)
+    refused = TradeOffPoint({"privacy.k_anonymity.k": 99}, False, refused="the source has [fewer] people")
+    files = [Path("frontier.csv"), Path("frontier.md")]
+    tables.show_tradeoff("adult", [first, refused], files)
+    lines = printed()
+    assert lines[:4] == [
+        "adult: the privacy-utility trade-off",
+        "k 10  k 99",
+        "classes  2,175  refused",
+        "smallest  10  -",
+    ]
+    assert lines[-2:] == ["k 99: refused; the source has [fewer] people", "written: frontier.csv, frontier.md"]
+    assert "* what the spec says" not in lines
+    spec = TradeOffPoint({"privacy.k_anonymity.k": 5}, True, measured=measured)
+    tables.show_tradeoff("adult", [spec, first], files)
+    lines = printed()
+    assert lines[1] == "k 5 *  k 10"
+    assert lines[-2:] == ["* what the spec says", "written: frontier.csv, frontier.md"]
+
+
+def test_the_steps_of_a_masking(printed: Printed) -> None:
+    rounded = StepReport("table", "round", ("age", "[pay]"), {}, "none")
+    costly = StepReport("table", "noise", (), {}, "none", costs={"age": cost(0.5), "pay": cost(0.123)})
+    tables.show_masking("people.csv", Masked(12_345, False, [rounded, costly]))
+    assert printed() == [
+        "people.csv: 12,345 rows",
+        "columns  technique  guarantee  cells changed",
+        "age, [pay]  round  none  -",
+        "-  noise  none  50.0%, 12.3%",
+    ]
+    tables.show_masking("people.csv", Masked(5, True, []))
+    assert printed()[0] == "people.csv: 5 groups"
+
+
+def cost(changed: float) -> ColumnCost:
+    return cast(ColumnCost, SimpleNamespace(changed=changed))
+
+
+def test_the_ledger(printed: Printed) -> None:
+    tables.show_ledger(
+        [
+            Entry(0, "2026-01-01", "release", "people", "v1", "", ""),
+            Entry(1, "2026-01-02", "withdraw", "people", "v1", "", "", "[too] much"),
+        ]
+    )
+    assert printed() == [
+        "#  time  dataset  version  action  why",
+        "0  2026-01-01  people  v1  release",
+        "1  2026-01-02  people  v1  withdraw  [too] much",
+    ]
+
+
+def test_the_changes_between_two_releases(printed: Printed) -> None:
+    tables.show_difference("v1", "v2", [])
+    assert printed() == ["v1 and v2 tell the same of themselves"]
+    changes = [
+        Change("[people]", "released", 12_345, 12_346),
+        Change("utility", "[auc]", 0.123456, None),
+        Change("columns", "role", None, "[sensitive]"),
+        Change("people", "error", 1_234.5678, 0.5),
+    ]
+    tables.show_difference("v1", "v2", changes)
+    assert printed() == [
+        "v1 and v2",
+        "part  what  v1  v2",
+        "[people]  released  12,345  12,346",
+        "utility  [auc]  0.1235  -",
+        "columns  role  -  [sensitive]",
+        "people  error  1,235  0.5",
+    ]
