@@ -45,6 +45,8 @@ LOG = "_delta_log/"
 ROWS = re.compile(r"\.parquet(#[0-9]+)?$")
 #: How often files are removed until none is left, and the seconds between.
 CALLS, PAUSE = 5, 0.01
+#: Characters in a folder's path that the library misreads, or panics at when it writes there.
+UNWRITABLE = frozenset([*MISREAD, *"[]^|\\", *map(chr, range(32)), chr(127)])
 #: The operations of commits that the table's own maintenance writes.
 UPKEEP = ("VACUUM START", "VACUUM END")
 
@@ -59,6 +61,7 @@ class DeltaLakeTable:
         self._options = delta_options() if is_address(place) else None
 
     def holds(self, release: Release) -> bool:
+        self._require_writable()
         with working(self._label):
             table = self._table(release)
             return table is not None and _says(table, release)
@@ -66,8 +69,7 @@ class DeltaLakeTable:
     def put(self, release: Release) -> None:
         import deltalake
 
-        if not is_address(self._place) and set(MISREAD) & set(self._place):
-            raise InputError(f"{self._label}: the path has a %, # or ? in it; call its folders otherwise")
+        self._require_writable()
         with working(self._label):
             if not is_address(self._place):
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +121,13 @@ class DeltaLakeTable:
             "the files of all former states are removed; the log of the table still says that there was such a "
             "release, its columns and the number of its rows"
         )
+
+    def _require_writable(self) -> None:
+        if not is_address(self._place) and UNWRITABLE & set(self._place):
+            raise InputError(
+                f"{self._label}: the path has a %, # or ? in it, or one of [ ] ^ | \\ or a control character; call its "
+                "folders otherwise"
+            )
 
     def _removed(self, table: DeltaTable) -> int:
         """Remove the files that the table no longer has; how many of them are left.

@@ -24,6 +24,8 @@ Named = tuple[str, str]
 OF_SYSTEM = re.compile(r"\(os error ([0-9]+)\)")
 #: Exceptions of both libraries where another writer commits first.
 CONFLICTS = ("CommitFailedError", "CommitFailedException", "ValidationException")
+#: What a library in Rust raises where it finds itself in the wrong; it is no `Exception`.
+PANIC = "PanicException"
 NOT_OURS = "is a table that is no release of this dataset; name another, which need not exist"
 HOLDS_OTHER = "the table holds other rows"
 HOLDS_ANOTHER = "the newest state of the table is not this release"
@@ -75,6 +77,10 @@ def working(label: str) -> Iterator[None]:
             if kind.startswith("NoSuch") or isinstance(error, ValueError | KeyError | TypeError | NotImplementedError):
                 raise InputError(f"{label}: the table cannot be written or read: the library reported {kind}") from None
             raise Unavailable(f"{label}: the library reported {kind}; {sentence(error)}") from None
+        except BaseException as error:
+            if type(error).__name__ != PANIC:
+                raise
+            raise InputError(f"{label}: the table cannot be written or read: the library reported {PANIC}") from None
 
 
 def _of_system(error: Exception) -> str | None:

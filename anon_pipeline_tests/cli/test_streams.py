@@ -25,8 +25,8 @@ def opened(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Opened]:
     given: list[io.TextIOWrapper] = []
 
     def let(to: object, encoding: str = "utf-8") -> None:
-        given.append(open(to, "w", encoding=encoding))  # type: ignore[call-overload]
-        given.append(open(tmp_path / "err", "w", encoding=encoding))
+        for place in (to, tmp_path / "err"):
+            given.append(open(place, "w", encoding=encoding))  # type: ignore[call-overload] # noqa: SIM115
         monkeypatch.setattr(sys, "stdout", given[0])
         monkeypatch.setattr(sys, "stderr", given[1])
         streams.be_patient()

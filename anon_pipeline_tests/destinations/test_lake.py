@@ -404,3 +404,55 @@ def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, kin
     withdraw(other, "v1", "too much")
     delivery.deliver(other, DATASET, "v1")
     assert kind.holding(FOUND) == []
+
+
+@pytest.mark.parametrize("name", ["per%20cent", "num#ber", "quest?ion", "[2024]", "a^b", "a|b", "a\\b", "a\tb"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_folder_that_delta_lake_cannot_write_to_is_told_and_stays_as_it_is(
+    home: Home, tmp_path: Path, name: str, there: bool
+) -> None:
+    """The library ended the run with a panic, and the copy stayed one that is "being put"."""
+    require_package("deltalake")
+    folder = tmp_path / name / "people"
+    if there:
+        folder.mkdir(parents=True)
+    assert "call its folders otherwise" in failure(home, publish(home, "v1"), Destination(delta=str(folder)))
+    assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.FAILED]
+    assert folder.parent.exists() is there
+
+
+@pytest.mark.parametrize("call", ["write_deltalake", "DeltaTable"])
+def test_a_panic_of_a_library_is_told_without_its_words(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    require_package("deltalake")
+    folder = tmp_path / "warehouse"
+    place = Destination(delta=str(folder))
+    publish(home, "v1")
+    if call == "DeltaTable":
+        deliver(home, "v1", place)
+        publish(home, "v2")
+    # What the library raises, from the library itself: a panic is no Exception.
+    panic = panic_of_delta_lake(tmp_path)
+
+    def panics(*_: Any, **__: Any) -> None:
+        raise panic
+
+    monkeypatch.setattr(f"deltalake.{call}", panics)
+    told = failure(home, "v2" if call == "DeltaTable" else "v1", place)
+    assert "the library reported PanicException" in told
+    assert str(panic) not in told
+
+
+def panic_of_delta_lake(folder: Path) -> BaseException:
+    try:
+        importlib.import_module("deltalake").write_deltalake(str(folder / "[a]"), rows("v1"))
+    except BaseException as error:
+        assert not isinstance(error, Exception)
+        return error
+    raise AssertionError("Delta Lake writes into every folder by now")
+
+
+def test_who_stops_a_delivery_is_not_told_of_a_table() -> None:
+    with pytest.raises(KeyboardInterrupt), working("delta:there"):
+        raise KeyboardInterrupt
