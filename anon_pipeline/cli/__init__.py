@@ -56,7 +56,7 @@ def _leave(code: int) -> None:
     if lost is not None:
         code = code or LOST_WORDS
     if lost:
-        err.print(f"anon-pipeline: {lost}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"anon-pipeline: {lost}", highlight=False, soft_wrap=True)
     os._exit(code)
 
 
@@ -158,7 +158,7 @@ def _give_a_home() -> None:
 
 def _fail(sentence: str, code: int) -> None:
     _fail_in_json(sentence, code)
-    err.print(f"anon-pipeline: {sentence}", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"anon-pipeline: {sentence}", highlight=False, soft_wrap=True)
     sys.exit(code)
 
 

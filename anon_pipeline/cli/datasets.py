@@ -142,7 +142,7 @@ def profile(
     elif out_file is None:
         sys.stdout.write(propose_spec_beside(profiled, source, Path("release.yaml")))
     else:
-        err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", markup=False)
+        err.print(f"wrote {out_file}; decide its lines that say `decide`, then run it", soft_wrap=True)
 
 
 @app.command()

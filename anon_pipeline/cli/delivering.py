@@ -28,6 +28,6 @@ def deliver_release(
         print_json({"dataset": entry.dataset, "version": version, "copies": [copy.to_json() for copy in copies]})
         return
     for copy in copies:
-        out.print(f"{copy.state} at {copy.place.label}  {copy.why}", markup=False, highlight=False)
+        out.print(f"{copy.state} at {copy.place.label}  {copy.why}", highlight=False)
     if not copies:
         out.print(f"{entry.dataset}/{version} was put nowhere; name places under publish: in its spec and run it")

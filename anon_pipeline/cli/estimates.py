@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -32,9 +33,9 @@ def estimate(
     """Estimate how many people have each category of a column under local differential privacy: unbiased, 95 %."""
     from anon_pipeline.masking.frequency_estimates import estimate_counts, randomizer_of
 
-    step = randomizer_of(_steps(table, column, spec), column)
+    step, reported = randomizer_of(_steps(table, column, spec), column), _read(table, column)
     try:
-        estimates = estimate_counts(_read(table, column), step)
+        estimates = estimate_counts(reported, step)
     except ValueError as error:
         raise InputError(f"{table}: column {column}: {error}") from None
     if as_json:
@@ -58,6 +59,8 @@ def _read(table: Path, column: str) -> pa.Array:
     import pyarrow.csv as pacsv
     import pyarrow.parquet as pq
 
+    if not table.exists():
+        raise InputError(f"{table}: there is no such file")
     try:
         if table.suffix.lower() == ".parquet":
             read = pq.read_table(table, columns=[column], partitioning=None)
@@ -70,8 +73,9 @@ def _read(table: Path, column: str) -> pa.Array:
             )
             read = pacsv.read_csv(table, convert_options=as_text)
         return read.column(column).combine_chunks()
-    except OSError as error:
-        raise InputError(f"{table}: cannot be read ({error.strerror or 'no Parquet file'})") from None
+    except OSError as error:  # its own words quote the path
+        reason = "no CSV or Parquet file" if error.errno is None else os.strerror(error.errno)
+        raise InputError(f"{table}: cannot be read ({reason})") from None
     except (pa.ArrowException, KeyError):
         raise InputError(f"{table}: is no CSV or Parquet table with a column {column}") from None
 

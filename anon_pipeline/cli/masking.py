@@ -40,7 +40,7 @@ def mask(
     from anon_pipeline.pipeline.masked_files import mask_source
 
     masked = mask_source(ReleaseSpec.load(spec), Home.default().prepare(), out_file)
-    err.print(f"anon-pipeline: {masked.warning}", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"anon-pipeline: {masked.warning}", highlight=False, soft_wrap=True)
     reports = [asdict(report) for report in masked.reports]
     if as_json:
         print_json({"file": str(out_file), "rows": masked.rows, "groups": masked.groups, "masking": reports})
@@ -65,4 +65,4 @@ def reveal(
         sys.stdout.flush()
         sys.stdout.buffer.write(as_csv(revealed))
     else:
-        err.print(f"wrote {out_file}, which names people again", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"wrote {out_file}, which names people again", highlight=False, soft_wrap=True)

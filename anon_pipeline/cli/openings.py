@@ -97,4 +97,4 @@ def compare_with_source(
     if as_json:
         print_json(compared.to_json())
         return
-    err.print(f"wrote {compared.page}; it tells of people who are not released", markup=False, soft_wrap=True)
+    err.print(f"wrote {compared.page}; it tells of people who are not released", soft_wrap=True)

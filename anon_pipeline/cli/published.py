@@ -39,7 +39,7 @@ def report(
         write_file(out_file.absolute(), written, public=True)
     except OSError as error:
         raise InputError(f"{out_file}: cannot be written ({error.strerror})") from None
-    err.print(f"wrote {out_file}", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"wrote {out_file}", highlight=False, soft_wrap=True)
 
 
 @releases.command("export")
@@ -52,7 +52,7 @@ def export_release(
     from anon_pipeline.destinations.files import export_table
 
     rows = export_table(Home.default().existing(), version, file, dataset)
-    err.print(f"wrote {rows:,} rows to {file}", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"wrote {rows:,} rows to {file}", highlight=False, soft_wrap=True)
 
 
 @releases.command("list")
@@ -88,10 +88,10 @@ def show_one(version: str, dataset: OfDataset = None, as_json: AsJson = False) -
         print_json({**content, **withdrawal, **placed})
         return
     if withdrawn is not None:
-        out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red", markup=False)
+        out.print(f"withdrawn on {withdrawn.time}: {withdrawn.why}", style="bold red")
     show_release(content, folder, True, withdrawn is not None)
     for copy in copies:
-        out.print(f"{copy.state} at {copy.place.label} since {copy.time}  {copy.why}", markup=False, highlight=False)
+        out.print(f"{copy.state} at {copy.place.label} since {copy.time}  {copy.why}", highlight=False)
 
 
 @releases.command("verify")
@@ -118,16 +118,16 @@ def verify_releases(
     problems += delivery.verify(home, dataset, version)
     if home.private.exists() and not os.access(home.private, os.X_OK):
         told = f"{home.private} belongs to the user {home.owner}, who alone can check copies and the newest line"
-        err.print(told, markup=False, highlight=False, soft_wrap=True)
+        err.print(told, highlight=False, soft_wrap=True)
     if as_json:
         print_json({"holds": not problems, "problems": problems})
     else:
         for problem in problems:
-            err.print(problem, markup=False)
+            err.print(problem, soft_wrap=True)
         if not problems:
             out.print(f"{len(ledger.read(home))} ledger lines and all their files are what they were")
         if public_key is None and ledger.signature_file(home).exists():
-            err.print("the ledger's signature was not checked; name the publisher's --public-key")
+            err.print("the ledger's signature was not checked; name the publisher's --public-key", soft_wrap=True)
     raise typer.Exit(REFUSED if problems else 0)
 
 
@@ -152,8 +152,8 @@ def withdraw_release(
         print_json({**vars(entry), **({"copies": [copy.to_json() for copy in copies]} if copies else {})})
     else:
         for copy in copies:
-            err.print(f"{copy.state} at {copy.place.label}; {copy.why}", markup=False, highlight=False, soft_wrap=True)
-        out.print(f"{entry.dataset}/{entry.version} is withdrawn; whoever has copied it has it still", markup=False)
+            err.print(f"{copy.state} at {copy.place.label}; {copy.why}", highlight=False, soft_wrap=True)
+        out.print(f"{entry.dataset}/{entry.version} is withdrawn; whoever has copied it has it still")
 
 
 @releases.command("key")

@@ -243,4 +243,4 @@ def _budget_lines(state: dict[str, Any]) -> list[str]:
 
 def _say(console: Console, *sentences: str) -> None:
     for sentence in sentences:
-        console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        console.print(sentence, highlight=False, soft_wrap=True)

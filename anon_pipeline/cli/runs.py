@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from anon_pipeline.cli.app import (
     BAD_INPUT,
@@ -71,15 +71,17 @@ def run(
     elif outcome.released:
         show_release(outcome.manifest, outcome.folder, outcome.new)
         for sentence in outcome.failures:
-            err.print("[bold red]Released, but[/]: ", end="")
-            err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            _print_failure("Released, but", sentence)
     else:
         for sentence in outcome.failures:
-            err.print(f"[bold red]{'Refused' if outcome.exit_code == REFUSED else 'Not released'}[/]: ", end="")
-            err.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            _print_failure("Refused" if outcome.exit_code == REFUSED else "Not released", sentence)
         for report in outcome.reports:
-            err.print(f"What to change: {report}", markup=False, highlight=False, soft_wrap=True)
+            err.print(f"What to change: {report}", highlight=False, soft_wrap=True)
     raise typer.Exit(outcome.exit_code)
+
+
+def _print_failure(what: str, sentence: str) -> None:
+    err.print(Text.assemble((what, "bold red"), ": ", sentence), soft_wrap=True)
 
 
 def _run_dry(policy: ReleaseSpec, engine: str, threads: int | None, memory: str | None, as_json: bool) -> None:
@@ -103,7 +105,7 @@ def _refuse_before_work(policy: ReleaseSpec, as_json: bool) -> None:
         if as_json:
             print_json({"released": False, "exit_code": BAD_INPUT, "run_id": None, "failures": [str(error)]})
         else:
-            err.print(f"[bold red]Not released[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
+            _print_failure("Not released", str(error))
         raise typer.Exit(BAD_INPUT) from None
 
 

@@ -186,12 +186,12 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         figures = ", ".join(
             f"{'highest' if name == 'max' else name} {100 * value:.3g}%" for name, value in risk.items()
         )
-        out.print(f"{who} risk of being re-identified: {figures}", markup=False)
+        out.print(f"{who} risk of being re-identified: {figures}")
     for column, measures in verdict.sensitive.items():
         figures = ", ".join(f"{name} {number(value)}" for name, value in measures.items())
-        out.print(f"{column}: {figures}", markup=False)
+        out.print(f"{column}: {figures}")
     for problem in verdict.problems:
-        out.print(problem, markup=False)
+        out.print(problem)
 
 
 def show_attacks(name: str, attacked: AttackedTable) -> None:
@@ -207,9 +207,9 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
         )
     Terminal(width=max(out.width, 200)).print(table)  # a line per attack, also in a narrow window
     for finding in attacked.findings:
-        out.print(f"\n{finding.name}: {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"\n{finding.name}: {finding.sentence}", highlight=False, soft_wrap=True)
     for note in attacked.notes:
-        out.print(f"\n{note}", markup=False, highlight=False, soft_wrap=True)
+        out.print(f"\n{note}", highlight=False, soft_wrap=True)
 
 
 def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
@@ -237,7 +237,7 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
     sentences += [f"  line {line}, {question.place}: {question.question}" for line, question in new_dataset.open]
     sentences.append(f"then: anon-pipeline run {new_dataset.file.parent}")
     for sentence in sentences:
-        out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+        out.print(sentence, highlight=False, soft_wrap=True)
 
 
 def _print_unpadded(table: Table) -> None:
@@ -248,7 +248,7 @@ def _print_unpadded(table: Table) -> None:
     with out.capture() as captured:
         out.print(table)
     for line in captured.get().splitlines():
-        out.print(line.rstrip(), markup=False, highlight=False, soft_wrap=True)
+        out.print(line.rstrip(), highlight=False, soft_wrap=True)
 
 
 def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence[Path]) -> None:
@@ -264,10 +264,10 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
         table.add_row(Text(heading), *(Text(row[number]) for row in rows))
     out.print(table)
     if any(point.current for point in points):
-        out.print("* what the spec says", markup=False)
+        out.print("* what the spec says")
     for sentence in tradeoff.notes(points):
-        out.print(sentence, markup=False, highlight=False)
-    out.print(f"written: {', '.join(str(file) for file in files)}", markup=False, highlight=False, soft_wrap=True)
+        out.print(sentence, highlight=False)
+    out.print(f"written: {', '.join(str(file) for file in files)}", highlight=False, soft_wrap=True)
 
 
 def show_masking(name: str, masked: Masked) -> None:

@@ -26,7 +26,8 @@ def experiments(
     from anon_pipeline.pipeline.web.experiments import serve
     from anon_pipeline.pipeline.web.guard import ALLOW_HOSTS
 
-    err.print(f"MLflow shows what was run in {home.root} at http://127.0.0.1:{port} (Ctrl-C ends it)", markup=False)
+    told = f"MLflow shows what was run in {home.root} at http://127.0.0.1:{port} (Ctrl-C ends it)"
+    err.print(told, soft_wrap=True)
     serve(home, port, [*(allow_host or []), *os.environ.get(ALLOW_HOSTS, "").split(",")])
 
 

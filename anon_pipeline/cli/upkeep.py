@@ -42,7 +42,7 @@ def prune(
     if as_json:
         print_json({**asdict(pruned), "dry_run": dry_run})
     else:
-        out.print(f"{'would remove' if dry_run else 'removed'} {pruned}", markup=False, highlight=False)
+        out.print(f"{'would remove' if dry_run else 'removed'} {pruned}", highlight=False)
 
 
 def _readable_specs() -> list[ReleaseSpec]:
@@ -77,5 +77,5 @@ def try_alerts(as_json: AsJson = False) -> None:
         print_json({"outcomes": outcomes, "exit_code": code})
     else:
         for target_name, outcome in outcomes.items():
-            out.print(f"{target_name}: {outcome}", markup=False, highlight=False)
+            out.print(f"{target_name}: {outcome}", highlight=False)
     raise typer.Exit(code)

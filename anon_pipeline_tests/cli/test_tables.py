@@ -39,7 +39,10 @@ def people(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_release_of_people(printed: Printed) -> None:
-    tables.show_release(people(), Path("var/releases/adult/3f9c1a7be042"), True)
+    """A path or a column in brackets was taken for a style: it was not printed, or ended the command."""
+    content = people()
+    content["verified"][1]["demand"] = "every class has at least 2 distinct values of [/income] :heart:"
+    tables.show_release(content, Path("var/[/b]/adult/3f9c1a7be042"), True)
     assert printed() == [
         "adult 3f9c1a7be042",
         "state  released",
@@ -47,9 +50,9 @@ def test_a_release_of_people(printed: Printed) -> None:
         "classes  2,175; the smallest has 10 people",
         "information lost  11.5% of the quasi-identifiers' variance",
         "demand  every class has at least 10 people: measured 10",
-        "demand  every class has at least 2 distinct values of income: measured 2",
+        "demand  every class has at least 2 distinct values of [/income] :heart:: measured 2",
         SCORE,
-        "folder  var/releases/adult/3f9c1a7be042",
+        "folder  var/[/b]/adult/3f9c1a7be042",
     ]
 
 
@@ -155,7 +158,7 @@ def test_a_measured_value(value: float | None, text: str) -> None:
 def test_a_verdict_on_a_table(printed: Printed) -> None:
     findings = [
         Finding("k_anonymity", "every class has at least 10 people", 3.0, 1_200),
-        Finding("l_diversity_ill", "every class has at least 2 values of ill", None, 0),
+        Finding("l_diversity_ill", "every class has at least 2 values of [/ill] :heart:", None, 0),
     ]
     verdict = Verdict(
         rows=12_345,
@@ -167,12 +170,12 @@ def test_a_verdict_on_a_table(printed: Printed) -> None:
         sensitive={"[ill]": {"t": 0.58123, "distinct_l": 2.0}},
         risk={"prosecutor": {"max": 1 / 3, "mean": 0.0123456}},
     )
-    tables.show_verdict("people.csv", verdict)
+    tables.show_verdict("[/people].csv", verdict)
     assert printed() == [
-        "people.csv: does not hold",
+        "[/people].csv: does not hold",
         "demand  measured  classes that fail  holds",
         "every class has at least 10 people  3  1,200  NO",
-        "every class has at least 2 values of ill  infinite  0  yes",
+        "every class has at least 2 values of [/ill] :heart:  infinite  0  yes",
         "12,345 rows in 2,100 classes; the smallest has 1,003; 4,321 rows stand in classes that are too small",
         "prosecutor risk of being re-identified: highest 33.3%, mean 1.23%",
         "[ill]: t 0.5812, distinct_l 2",

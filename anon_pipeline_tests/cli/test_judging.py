@@ -1,0 +1,109 @@
+"""`verify` and `attack`: options that contradict one another, and the exit code that a script goes by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from anon_pipeline_tests.cli.commands import run, sentence, written
+
+COLUMNS = {
+    "age": {"role": "quasi_identifier", "type": "numeric"},
+    "ill": {"role": "sensitive", "type": "categorical"},
+}
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """Two classes of three people each."""
+    return written(tmp_path / "people.csv", ["age,ill", "20,no", "20,yes", "20,no", "50,yes", "50,no", "50,yes"])
+
+
+def spec_of(folder: Path, **more: Any) -> Path:
+    content = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill", "columns": COLUMNS}
+    file = folder / "release.yaml"
+    file.write_text(yaml.safe_dump(content | {"privacy": {"k_anonymity": {"k": 3}}} | more))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "name either --spec, or --quasi-identifiers with --k"),
+        (("--spec", "x", "--quasi-identifiers", "age"), "name either --spec, or --quasi-identifiers with --k"),
+        (("--spec", "x", "--k", "3"), "--k and --sensitive: the spec says both"),
+        (("--spec", "x", "--sensitive", "ill"), "--k and --sensitive: the spec says both"),
+        (("--quasi-identifiers", " , ", "--k", "3"), "--quasi-identifiers: names no column"),
+        (("--quasi-identifiers", "", "--k", "3"), "--quasi-identifiers: names no column"),
+        (("--quasi-identifiers", "age"), "--k is missing"),
+    ],
+)
+def test_verify_is_asked_in_a_single_way(table: Path, options: tuple[str, ...], said: str) -> None:
+    assert sentence("verify", table, *options).startswith(said)
+
+
+def test_a_class_of_a_single_person_is_no_demand(table: Path) -> None:
+    ended = run("verify", table, "--quasi-identifiers", "age", "--k", "1")
+    assert ended.code == 2
+    assert run("verify", table, "--quasi-identifiers", "age", "--k", "2").code == 0
+
+
+def test_verify_ends_with_3_where_a_table_does_not_hold(table: Path) -> None:
+    ended = run("verify", table, "--quasi-identifiers", "age", "--k", "3", "--sensitive", "ill")
+    assert (ended.code, ended.lines[0]) == (0, "people.csv: holds")
+    assert any(line.startswith("ill: ") for line in ended.lines)
+    ended = run("verify", table, "--quasi-identifiers", "age", "--k", "4", "--json")
+    assert (ended.code, ended.json["holds"], ended.json["smallest_class"]) == (3, False, 3)
+
+
+def test_a_table_is_judged_by_a_spec(table: Path) -> None:
+    spec = spec_of(table.parent)
+    ended = run("verify", table, "--spec", spec)
+    assert (ended.code, ended.lines[0]) == (0, "people.csv: holds")
+    written(table, ["age,ill", "20,no", "20,yes", "50,yes", "50,no"])
+    assert run("verify", table, "--spec", spec).code == 3
+
+
+def test_the_format_of_a_table_is_detected_or_stated(table: Path) -> None:
+    table.write_bytes("age|größe\n20|a\n20|a\n".encode("cp1252"))
+    ended = run(
+        *("verify", table, "--quasi-identifiers", "größe", "--k", "2", "--json"),
+        *("--delimiter", "|", "--encoding", "cp1252"),
+    )
+    assert (ended.code, ended.json["rows"]) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        (),
+        ("--sensitive", "ill"),
+        ("--spec", "SPEC", "--quasi-identifiers", "age"),
+        ("--spec", "SPEC", "--sensitive", "ill"),
+        ("--spec", "SPEC", "--quasi-identifiers", "age", "--sensitive", "ill"),
+    ],
+)
+def test_attack_is_asked_in_a_single_way(table: Path, options: tuple[str, ...]) -> None:
+    spec = str(spec_of(table.parent))
+    said = sentence("attack", table, "--original", table, *(spec if option == "SPEC" else option for option in options))
+    assert said == "name either --spec, or --quasi-identifiers and, where there are any, --sensitive"
+
+
+@pytest.mark.parametrize(("option", "value"), [("--targets", "0"), ("--seed", "-1")])
+def test_nobody_is_attacked_with_numbers_that_make_no_sense(table: Path, option: str, value: str) -> None:
+    columns = ("--quasi-identifiers", "age", "--sensitive", "ill")
+    assert run("attack", table, "--original", table, *columns, option, value).code == 2
+    assert run("attack", table, "--original", table, *columns, option, "1", "--json").code == 0
+
+
+@pytest.mark.parametrize("by_spec", [True, False])
+def test_what_an_attack_finds_is_no_failure(table: Path, by_spec: bool) -> None:
+    named = ("--quasi-identifiers", "age", "--sensitive", "ill")
+    columns = ("--spec", spec_of(table.parent)) if by_spec else named
+    ended = run("attack", table, "--original", table, *columns)
+    assert (ended.code, ended.lines[0]) == (0, "people.csv: 6 rows")
+    content = run("attack", table, "--original", table, *columns, "--json").json
+    assert (content["columns"]["quasi_identifiers"], content["columns"]["sensitive"]) == (["age"], ["ill"])
