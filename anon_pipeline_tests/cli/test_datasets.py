@@ -11,6 +11,7 @@ import yaml
 
 from anon_pipeline.home import DATA_VARIABLE, Home
 from anon_pipeline_tests.cli.commands import run, sentence, written
+from anon_pipeline_tests.pipeline.test_forgetting import store
 from anon_pipeline_tests.sequential.test_release_history import publish
 
 ROWS = [f"{20 + number % 40},{('Cork', 'Delft')[number % 2]},{('no', 'yes')[number % 3 > 0]}" for number in range(60)]
@@ -65,7 +66,7 @@ def test_what_noisy_questions_need_is_asked_for_on_request(table: Path) -> None:
     assert "differential_privacy" in Path(noisy).read_text()
 
 
-ROLES = {"town": "identifier", "age": "quasi_identifier", "ill": "sensitive"}
+ROLES = {"id": "identifier", "age": "quasi_identifier", "ill": "sensitive"}
 NOISE = (("plain", ()), ("noisy", ("--noise",)))
 
 
@@ -104,11 +105,12 @@ def test_who_is_forgotten_is_counted(table: Path, home: Home) -> None:
         "columns": {name: {"role": role} for name, role in ROLES.items()},
         "privacy": {"k_anonymity": {"k": 3}},
         "across_releases": {"k": 3},
-        "person": "town",
+        "person": "id",
     }
     folder = table.parent / "data/people"
     folder.mkdir(parents=True)
     (folder / "release.yaml").write_text(yaml.safe_dump(spec))
+    store(home, "raw_data", pa.array(["somebody else"]))
     for version in ("a" * 12, "b" * 12):
         publish(home, version, pa.array(["Ottilie", "Alwin", "Bertha"]), [0, 0, 0])
     ended = run("forget", folder, written(table.parent / "left.txt", ["Ottilie", "nobody"]))
