@@ -111,7 +111,7 @@ ROOMS = {
     "cli": Room(
         ("cli/*.py",),
         (
-            *("audit/test_foreign_table.py", "differential_privacy/test_budget_read_only.py"),
+            *("cli", "audit/test_foreign_table.py", "differential_privacy/test_budget_read_only.py"),
             *("masking/test_local_frequencies.py", "profiling/test_new_dataset.py", "profiling/test_places.py"),
             *("release/test_opening.py", "report/test_release_report.py", "report/test_sequential.py"),
             *("report/test_unseen.py", "test_streams.py"),
