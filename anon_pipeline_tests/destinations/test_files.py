@@ -184,6 +184,7 @@ def test_a_number_that_stata_cannot_hold_is_told(home: Home, tmp_path: Path) -> 
     ("values", "sentence"),
     [
         ([2**53], "cannot hold all digits"),
+        ([1, 2**53], "cannot hold all digits"),
         ([-(2**60), None], "cannot hold all digits"),
         ([Decimal(2**53)], "cannot hold all digits"),
         ([Decimal("12345678901.1234567")], "cannot hold all digits"),
@@ -203,6 +204,23 @@ def test_statistics_programs_get_numbers_and_days_whole_or_not_at_all(
         return
     _, *rows = rows_of(exported(home, tmp_path, ending, pa.table({"x": values})))
     assert [row[0] for row in rows] == [float(one) if isinstance(one, Decimal) else one for one in values]
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_a_single_column_that_would_lose_digits_is_enough(home: Home, tmp_path: Path, ending: str) -> None:
+    with pytest.raises(InputError, match="cannot hold all digits"):
+        exported(home, tmp_path, ending, pa.table({"age": [20, 50], "account": [2**53 + 1, 7]}))
+
+
+@pytest.mark.parametrize("ending", [".dta", ".sav"])
+def test_names_that_are_alike_are_numbered(home: Home, tmp_path: Path, ending: str) -> None:
+    file = exported(home, tmp_path, ending, pa.table({name: [1] for name in ("age", "Age", "AGE", "a b", "a_b")}))
+    assert rows_of(file)[0] == ["age", "Age_2", "AGE_3", "a_b", "a_b_2"]
+
+
+def test_a_text_as_long_as_a_workbook_allows_is_written(home: Home, tmp_path: Path) -> None:
+    text = "a" * files.WORKBOOK_LETTERS
+    assert rows_of(exported(home, tmp_path, ".xlsx", pa.table({"x": [text]}))) == [["x"], [text]]
 
 
 def test_more_rows_than_a_workbook_has_are_told(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

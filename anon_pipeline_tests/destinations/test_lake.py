@@ -298,13 +298,17 @@ def test_a_withdrawn_release_is_gone_from_a_table_in_an_object_store(home: Home,
 
 
 @pytest.mark.long
-def test_a_withdrawal_is_not_done_while_files_of_former_states_are_there(home: Home, tmp_path: Path) -> None:
+@pytest.mark.parametrize("below", ["", "age=20"])
+def test_a_withdrawal_is_not_done_while_files_of_former_states_are_there(
+    home: Home, tmp_path: Path, below: str
+) -> None:
     """What a clock ahead of ours has written last is not old enough to be removed."""
     require_package("deltalake")
     kind = Kind("delta", tmp_path / "warehouse")
     deliver(home, publish(home, "v1", rows("v1")), kind.place)
     (file,) = kind.folder.glob("*.parquet")
-    left = file.rename(kind.folder / "left-by-a-killed-writer.parquet")
+    (kind.folder / below).mkdir(exist_ok=True)
+    left = file.rename(kind.folder / below / "left-by-a-killed-writer.parquet")
     file.write_bytes(left.read_bytes())
     os.utime(left, (time.time() + 3600,) * 2)
     withdraw(home, "v1", "too much")

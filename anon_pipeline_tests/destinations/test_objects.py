@@ -133,8 +133,55 @@ def test_what_is_missing_or_was_added_there_is_told(home: Home, store: ObjectSto
     deliver(home, publish(home, "v1"), PLACE)
     store.delete(f"open/{DATASET}/v1/report.html")
     store.put(f"open/{DATASET}/v1/more.csv", b"other")
+    store.put(f"open/{DATASET}/v1/deeper/more.csv", b"other")
     told = delivery.verify(home)
-    assert [problem.rpartition(": ")[2] for problem in told] == ["report.html is gone", "1 objects were added"]
+    assert [problem.rpartition(": ")[2] for problem in told] == ["report.html is gone", "2 objects were added"]
+
+
+def test_only_what_was_altered_is_put_again(home: Home, store: ObjectStore) -> None:
+    deliver(home, publish(home, "v1"), PLACE)
+    store.put(f"open/{DATASET}/v1/data.parquet", b"other")
+    with killed_at(objects, "_copy", 9) as calls:
+        deliver(home, "v1", PLACE)
+    assert len(calls) == 2, "the file and the manifest"
+    assert delivery.verify(home) == []
+
+
+def test_the_copies_of_the_named_release_only_are_looked_at(home: Home, store: ObjectStore) -> None:
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), PLACE)
+    store.put(f"open/{DATASET}/v1/data.parquet", b"other")
+    told = [f"people/v1 at s3://{BUCKET}/open: data.parquet was altered"]
+    assert delivery.verify(home) == delivery.verify(home, DATASET) == delivery.verify(home, DATASET, "v1") == told
+    assert delivery.verify(home, version="v1") == told
+    assert delivery.verify(home, DATASET, "v2") == delivery.verify(home, "others", "v1") == []
+
+
+@pytest.mark.parametrize(("name", "content"), [("v1/deeper/data.parquet", b"rows"), ("current", b"v1\n")])
+def test_what_comes_back_of_a_withdrawn_release_is_told(
+    home: Home, store: ObjectStore, name: str, content: bytes
+) -> None:
+    deliver(home, publish(home, "v1"), PLACE)
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+    store.put(f"open/{DATASET}/{name}", content)
+    assert delivery.verify(home) == [f"people/v1 at s3://{BUCKET}/open: is there, although the release was withdrawn"]
+
+
+@pytest.mark.parametrize("changed", [{"dataset": "others"}, {"version": "v9"}, {"files": {}}])
+def test_a_manifest_that_was_altered_is_no_release_of_another_home(
+    home: Home, store: ObjectStore, changed: dict[str, object]
+) -> None:
+    """Whoever may write there could else keep a withdrawn release in its place."""
+    deliver(home, publish(home, "v1"), PLACE)
+    manifest = json.loads(content(store, f"{ROOT}/v1/manifest.json"))
+    if changed == {"files": {}}:  # a part of its files are what they were
+        changed = {"files": {**manifest["files"], "data.parquet": {"sha256": "0" * 64}}}
+    store.put(f"open/{DATASET}/v1/manifest.json", json.dumps(manifest | changed).encode())
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert names(store) == set()
 
 
 def test_an_unchanged_release_is_not_put_again(home: Home, store: ObjectStore) -> None:

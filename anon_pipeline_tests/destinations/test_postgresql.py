@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.destinations import delivery, record
 from anon_pipeline.destinations import postgresql as module
-from anon_pipeline.errors import InputError, NotDelivered
+from anon_pipeline.errors import InputError, NotDelivered, Unavailable
 from anon_pipeline.home import Home
+from anon_pipeline.release.publication import publish_folder
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, ODD, Killed, deliver, failure, killed_at, publish, table
@@ -342,3 +344,42 @@ def test_a_server_that_goes_down_or_takes_no_changes_is_told_and_no_half_release
 def test_a_name_that_would_be_cut_off_is_refused(home: Home, server: Server) -> None:
     publish(home, "v1", pa.table({"ö" * 32: [1]}))
     assert "more than 63 bytes" in failure(home, "v1", place())
+    deliver(home, publish(home, "v2", pa.table({"ö" * 31 + "o": [1]})), place())
+    assert delivery.verify(home) == []
+
+
+def test_a_description_with_a_zero_character_is_stored_without_it(home: Home, server: Server) -> None:
+    """PostgreSQL has no text with one, and would take no comment."""
+
+    def write(folder: Path) -> dict[str, Any]:
+        pq.write_table(pa.table({"age": [1, 2]}), folder / "data.parquet")
+        columns = {"age": {"role": "quasi_identifier", "why": "a\0\1ge"}}
+        return {"dataset": DATASET, "version": "v1", "description": "Peo\0\1ple", "spec": {"columns": columns}}
+
+    publish_folder(home, DATASET, "v1", write)
+    deliver(home, "v1", place())
+    told = server.ask(
+        f"SELECT obj_description('{QUOTED}.people'::regclass), col_description('{QUOTED}.people'::regclass, 1)",
+        "postgres",
+    )
+    assert told.strip() == "Peo\1ple (release v1)|quasi-identifier: a\1ge"
+
+
+@pytest.mark.parametrize(("state", "lasts"), [("22021", True), ("57P01", False), ("53100", False), (None, False)])
+@pytest.mark.usefixtures("server")
+def test_what_may_pass_is_told_from_what_will_not(state: str | None, lasts: bool) -> None:
+    from adbc_driver_manager import Error
+    from adbc_driver_manager._lib import AdbcStatusCode
+
+    with pytest.raises(InputError) as told, module.DatabaseSchema(place())._transaction():
+        raise Error("Ottilie", status_code=AdbcStatusCode.INTERNAL, sqlstate=state)
+    assert isinstance(told.value, Unavailable) is not lasts
+    assert "Ottilie" not in str(told.value)
+
+
+@pytest.mark.usefixtures("server")
+def test_rows_that_stop_coming_are_a_matter_of_the_server_and_a_full_disk_is_not() -> None:
+    with pytest.raises(Unavailable, match="the connection broke"), module.DatabaseSchema(place())._transaction():
+        raise OSError("Ottilie")
+    with pytest.raises(OSError, match="no space"), module.DatabaseSchema(place())._transaction():
+        raise OSError(28, "no space")
