@@ -1,9 +1,9 @@
 """The changes that make mutants of a file: another comparison, sign, constant or mask, or a guard left out.
 
 None are made of docstrings, annotations, messages, or what guards against slips of the programmer and decides nothing
-(`strict=` of zip, `frozen=` and `eq=` of dataclasses, `indent=` of JSON). Nor is `<` made `<=` beside a number drawn at
-random, which is exactly the other side once in 2^53 draws, or beside a size from which on the same is computed in a
-quicker way (`QUICKER`): nobody can notice.
+(`strict=` of zip, `frozen=` and `eq=` of dataclasses, `indent=` of JSON, `highlight=` of numbers on a terminal). Nor is
+`<` made `<=` beside a number drawn at random, which is exactly the other side once in 2^53 draws, or beside a size from
+which on the same is computed in a quicker way (`QUICKER`): nobody can notice.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def mutants_of(root: Path, file: Path) -> Iterator[Mutant]:
     def visit(node: ast.AST, function: str, line: int) -> Iterator[Mutant]:
         for child in ast.iter_child_nodes(node):
             annotation = child in (getattr(node, "returns", None), getattr(node, "annotation", None))
-            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "eq", "indent")
+            slip = isinstance(child, ast.keyword) and child.arg in ("strict", "frozen", "eq", "indent", "highlight")
             quicker = isinstance(child, ast.AnnAssign) and ast.unparse(child.target) in QUICKER
             if annotation or slip or quicker or isinstance(child, ast.JoinedStr | ast.arg | ast.Raise):
                 continue

@@ -127,7 +127,7 @@ def verify_releases(
         if not problems:
             out.print(f"{len(ledger.read(home))} ledger lines and all their files are what they were")
         if public_key is None and ledger.signature_file(home).exists():
-            err.print("the ledger's signature was not checked; name the publisher's --public-key", soft_wrap=True)
+            err.print("the ledger's signature was not checked; name the publisher's --public-key")
     raise typer.Exit(REFUSED if problems else 0)
 
 

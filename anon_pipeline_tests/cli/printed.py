@@ -12,9 +12,9 @@ Printed = Callable[[], list[str]]
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text: cells are parted by two blanks, and lines of nothing but a frame are left out."""
-    lines = (re.sub(r"\s*[│┃]\s*|\s{2,}", "  ", line).strip() for line in text.splitlines())
-    return [line for line in lines if line.strip("─━┏┓┡┩┳╇┴└┘┌┐┬├┤┼╭╮╰╯ ")]
+    """The lines of a text: cells are parted by two blanks; frames and empty lines are left out, but no empty row."""
+    rows = [line for line in text.splitlines() if line.strip("─━┏┓┡┩┳╇┴└┘┌┐┬├┤┼╭╮╰╯ ")]
+    return [re.sub(r"\s*[│┃]\s*|\s{2,}", "  ", line).strip() for line in rows]
 
 
 def printed_by(capsys: pytest.CaptureFixture[str]) -> Printed:

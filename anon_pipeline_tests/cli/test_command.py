@@ -126,17 +126,18 @@ def test_a_command_that_ends_by_itself_has_its_exit_code_and_says_nothing_more(
     assert capsys.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("arguments", [["run", "--nothing", "--json"], ["--json", "--nothing"]])
 def test_a_wrong_option_is_shown_as_such_and_is_an_object_too(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: list[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["anon-pipeline", "run", "--nothing", "--json"])
+    monkeypatch.setattr(sys, "argv", ["anon-pipeline", *arguments])
     with pytest.raises(SystemExit) as end:
         cli.command()
     assert end.value.code == 2
     told = capsys.readouterr()
     assert json.loads(told.out)["exit_code"] == 2
-    assert "--nothing" in json.loads(told.out)["error"]
-    assert "--nothing" in told.err
+    assert "No such option" in json.loads(told.out)["error"]
+    assert "No such option" in told.err
     assert "Usage" in told.err
 
 

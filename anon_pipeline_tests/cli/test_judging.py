@@ -8,7 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
+from anon_pipeline.audit.foreign_table import Files, Roles
+from anon_pipeline.errors import InputError
 from anon_pipeline_tests.cli.commands import run, sentence, written
+from anon_pipeline_tests.differential_privacy import synthetic_people
 
 COLUMNS = {
     "age": {"role": "quasi_identifier", "type": "numeric"},
@@ -65,6 +68,39 @@ def test_a_table_is_judged_by_a_spec(table: Path) -> None:
     assert (ended.code, ended.lines[0]) == (0, "people.csv: holds")
     written(table, ["age,ill", "20,no", "20,yes", "50,yes", "50,no"])
     assert run("verify", table, "--spec", spec).code == 3
+
+
+def test_a_table_of_groups_is_judged_by_its_spec(table: Path) -> None:
+    spec = spec_of(table.parent, steps=[{"technique": "aggregate", "columns": ["age"]}])
+    written(table, ["age,people", "20,30", "50,40"])
+    ended = run("verify", table, "--spec", spec, "--json")
+    assert ended.error is None
+    assert (ended.code, ended.json["groups"], ended.json["smallest_class"]) == (0, True, 30)
+    written(table, ["age,people", "20,30", "50,2"])
+    assert run("verify", table, "--spec", spec).code == 3
+
+
+def test_what_a_synthetic_release_promises_is_not_counted_in_its_table(table: Path) -> None:
+    spec = table.parent / "release.yaml"
+    spec.write_text(yaml.safe_dump(synthetic_people.content()))
+    assert sentence("verify", table, "--spec", spec).startswith("--spec: is of a synthetic release")
+
+
+@pytest.mark.parametrize(
+    ("options", "targets", "seed"), [((), 2_000, 0), (("--targets", "1"), 1, 0), (("--seed", "7"), 2_000, 7)]
+)
+def test_as_many_people_are_attacked_as_the_help_says(
+    table: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], targets: int, seed: int
+) -> None:
+    asked: list[tuple[int, int]] = []
+
+    def attacking(files: Files, roles: Roles, scratch: Path, most: int, drawn: int) -> None:
+        asked.append((most, drawn))
+        raise InputError("enough")
+
+    monkeypatch.setattr("anon_pipeline.audit.foreign_table.attack_table", attacking)
+    assert sentence("attack", table, "--original", table, "--quasi-identifiers", "age", *options) == "enough"
+    assert asked == [(targets, seed)]
 
 
 def test_the_format_of_a_table_is_detected_or_stated(table: Path) -> None:

@@ -113,6 +113,7 @@ def test_counts_are_estimated_from_the_reports(reports: Path) -> None:
     ]
     first = content["counts"][0]
     assert lines[2] == f"a  800  {first['count']:,.0f}  {first['low']:,.0f} to {first['high']:,.0f}"
+    assert "\u2502 a        \u2502      800 \u2502" in run("estimate", reports, "--column", "v", *spec).out
     upper = reports.rename(reports.with_suffix(".PARQUET"))
     assert run("estimate", upper, "--column", "v", *spec, "--json").json == content
 

@@ -122,7 +122,7 @@ def test_who_does_not_own_the_home_is_told_what_was_not_checked(
 
 def test_a_release_is_exported(home: Home, tmp_path: Path) -> None:
     published(home, "v1")
-    file = tmp_path / "[people].csv"
+    file = tmp_path / f"[people]{'x' * 80}.csv"
     ended = run("releases", "export", "v1", file)
     assert (ended.out, ended.err) == ("", f"wrote 6 rows to {file}\n")
     with file.open(newline="") as text:
@@ -134,7 +134,7 @@ def test_a_report_goes_to_stdout_or_to_a_file_for_everybody(home: Home, tmp_path
     page = run("report", "v1").out
     assert page.startswith("# ")
     assert run("report", "v1", "--as", "html").out.lstrip().startswith("<")
-    file = tmp_path / "[report].md"
+    file = tmp_path / f"[report]{'x' * 80}.md"
     ended = run("report", "v1", "--out", file)
     assert (ended.out, ended.err) == ("", f"wrote {file}\n")
     assert file.read_text() == page

@@ -25,6 +25,7 @@ BUDGET = {
     "epsilon": {"spent": 2.34567, "total": 5.5},
     "delta": 1e-6,
 }
+SPENT = f"the [budget] {'is ' * 40}spent"
 BUDGET_LINE = (
     "budget of [patients]: 0.750000 of a rho of 1.000000 is left; epsilon 2.346 of 5.5 is spent at delta 1e-06"
 )
@@ -153,6 +154,22 @@ def test_an_engine_has_the_threads_and_the_memory_that_it_may_use(tmp_path: Path
         commands._engine("dask", tmp_path, None, None)
 
 
+@pytest.mark.parametrize(
+    ("options", "expected"), [((), ("2GB", 3)), (("--memory", "1GB"), ("1GB", 3)), (("--threads", "1"), ("2GB", 1))]
+)
+def test_an_option_goes_before_the_spec(
+    tmp_path: Path, home: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], expected: tuple[str, int]
+) -> None:
+    content = policy() | {"engine": {"memory_limit": "2GB", "threads": 3}}
+    folder = write_dataset(tmp_path / "people", people(60), content)
+
+    def engine(name: str, _: Path, memory: str, threads: int) -> None:
+        raise InputError(f"{name} {memory} {threads}")
+
+    monkeypatch.setattr(commands, "_engine", engine)
+    assert sentence("query", folder, COUNT, "--rho", "0.1", *options) == f"duckdb {expected[0]} {expected[1]}"
+
+
 @pytest.mark.parametrize(("new", "state"), [(True, "published"), (False, "stands already; nothing was spent")])
 def test_published_statistics_are_told_with_their_cost(
     spec: Path, monkeypatch: pytest.MonkeyPatch, new: bool, state: str
@@ -172,11 +189,11 @@ def test_published_statistics_are_told_with_their_cost(
 
 @pytest.mark.parametrize("code", [2, 3])
 def test_statistics_that_are_not_published_are_told_why(spec: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    outcome = launch.Outcome(code, "a-run", ["[budget] is spent"])
+    outcome = launch.Outcome(code, "a-run", [SPENT])
     ended = launched(spec, monkeypatch, outcome)
-    assert (ended.code, ended.out, ended.told) == (code, "", ["[budget] is spent"])
+    assert (ended.code, ended.out, ended.told) == (code, "", [SPENT])
     ended = launched(spec, monkeypatch, outcome, "--json")
-    assert (ended.code, ended.json["failures"]) == (code, ["[budget] is spent"])
+    assert (ended.code, ended.json["failures"]) == (code, [SPENT])
 
 
 def launched(spec: Path, monkeypatch: pytest.MonkeyPatch, outcome: launch.Outcome, *options: str) -> Any:

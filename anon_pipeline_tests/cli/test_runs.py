@@ -70,10 +70,11 @@ def test_a_release_that_is_not_everywhere_is_told_as_such(spec: Path, monkeypatc
 def test_what_is_not_released_is_told_with_its_reasons(
     spec: Path, monkeypatch: pytest.MonkeyPatch, code: int, what: str
 ) -> None:
-    outcome = launch.Outcome(code, "a-run", ["[k] is 3", "l is 1"], reports=[Path("/private/[refusal].html")])
+    first = f"[k] is 3 {'in many classes ' * 20}."
+    outcome = launch.Outcome(code, "a-run", [first, "l is 1"], reports=[Path(f"/private/{'[refusal]' * 20}.html")])
     ended = launched(spec, monkeypatch, outcome)
     assert (ended.code, ended.out) == (code, "")
-    assert ended.told[1:] == [f"{what}: [k] is 3", f"{what}: l is 1", "What to change: /private/[refusal].html"]
+    assert ended.told[1:] == [f"{what}: {first}", f"{what}: l is 1", f"What to change: {outcome.reports[0]}"]
 
 
 def test_what_cannot_start_is_told_as_a_run_would_tell_it(spec: Path, home: Home) -> None:
@@ -122,6 +123,21 @@ def test_a_sweep_needs_something_to_vary(spec: Path) -> None:
     assert "no_such" in sentence("sweep", spec, "--set", "privacy.no_such=2")
 
 
+@pytest.mark.parametrize(("options", "measured"), [((), True), (("--utility",), True), (("--no-utility",), False)])
+def test_a_sweep_measures_accuracy_unless_it_need_not(
+    spec: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], measured: bool
+) -> None:
+    asked: list[bool] = []
+
+    def measuring(_: Any, __: Any, utility: bool) -> None:
+        asked.append(utility)
+        raise InputError("enough")
+
+    monkeypatch.setattr("anon_pipeline.pipeline.tradeoff.measure_source", measuring)
+    assert sentence("sweep", spec, "--k", "3", *options) == "enough"
+    assert asked == [measured]
+
+
 @pytest.mark.long
 def test_a_sweep_measures_each_setting_and_releases_nothing(spec: Path, home: Home) -> None:
     content = run("sweep", spec, "--k", "3,20", "--no-utility", "--json").json
@@ -157,3 +173,5 @@ def test_the_ui_is_opened_with_the_home_and_the_hosts_that_were_named(
     assert environment[DATA_VARIABLE] == str(tmp_path / "datasets")
     assert environment[ALLOW_HOSTS] == "first,second:1,third"
     assert environment["PATH"] == os.environ["PATH"]
+    run("ui")
+    assert started[-1][1][started[-1][1].index("-p") + 1] == "3000"

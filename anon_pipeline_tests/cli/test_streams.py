@@ -114,13 +114,31 @@ def test_a_closed_stream_leads_nowhere_and_an_open_one_stays(monkeypatch: pytest
     sys.stdout.close()
 
 
+@pytest.mark.parametrize(("code", "expected"), [(None, 0), (3, 3), ("a text", 0)])
+def test_the_console_script_leaves_with_the_exit_code_of_its_command(
+    monkeypatch: pytest.MonkeyPatch, code: object, expected: int
+) -> None:
+    left: list[tuple[object, ...]] = []
+
+    def command() -> None:
+        raise SystemExit(code)
+
+    for name in ("keep_imports", "be_patient"):
+        monkeypatch.setattr(cli, name, lambda: None)
+    monkeypatch.setattr(cli, "command", command)
+    monkeypatch.setattr(cli.atexit, "register", lambda *call: left.append(call))
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert left == [(cli._leave, expected)]
+
+
 @pytest.mark.parametrize(
     ("lost", "code", "expected"),
     [
         (None, 0, 0),
         (None, 3, 3),
-        ("standard output is gone", 0, cli.LOST_WORDS),
-        ("standard output is gone", 3, 3),
+        (f"standard output {'is gone ' * 20}!", 0, cli.LOST_WORDS),
+        (f"standard output {'is gone ' * 20}!", 3, 3),
         ("", 0, cli.LOST_WORDS),
     ],
 )

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rich.table import Table
 
 from anon_pipeline.attack.rates import Known, Rates, finding, wilson
 from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.audit.foreign_table import AttackedTable
 from anon_pipeline.cli import tables
+from anon_pipeline.cli.terminal import Terminal
+from anon_pipeline.learning.scores import Comparison, Estimate
 from anon_pipeline.learning.tradeoff import Measured, TradeOffPoint
+from anon_pipeline.learning.utility import Utility
 from anon_pipeline.masking.execution import ColumnCost, StepReport
 from anon_pipeline.pipeline.dry_run import DryRun
 from anon_pipeline.pipeline.masked_files import Masked
@@ -22,7 +27,7 @@ from anon_pipeline.profiling.new_dataset import NewDataset
 from anon_pipeline.release.difference import Change
 from anon_pipeline.release.ledger import Entry
 from anon_pipeline.spec import Role
-from anon_pipeline_tests.cli.printed import Printed
+from anon_pipeline_tests.cli.printed import Printed, lines_of
 from anon_pipeline_tests.report.pages import manifest_content
 
 SCORE = (
@@ -219,14 +224,24 @@ def test_a_dry_run(printed: Printed) -> None:
 def test_the_attacks_on_a_table(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
     rates = Rates(wilson(30, 100), wilson(10, 100), wilson(10, 100))
     found = finding("[linkage]", "linkability", Known(("age",)), "picks the right record", rates)
-    attacked = AttackedTable("people.csv", Knowledge(["age"]), 12_345, 100, 100, [found], ["[These] are exact."])
+    note = f"[These] {'are ' * 20}exact."
+    attacked = AttackedTable("people.csv", Knowledge(["age"]), 12_345, 100, 100, [found], [note])
     for width in (40, 300):
         monkeypatch.setattr(tables.out, "width", width)
         tables.show_attacks("people.csv", attacked)
         lines = printed()
         assert lines[:2] == ["people.csv: 12,345 rows", "attack  people in it  others  blind guess  leak  verdict"]
         assert lines[2] == "[linkage]  30\u00a0%  10\u00a0%  10\u00a0%  22.2\u00a0% (10.6\u00a0% to 33.4\u00a0%)  leak"
-        assert lines[3:] == [f"[linkage]: {found.sentence}", "[These] are exact."]
+        assert lines[3:] == [f"[linkage]: {found.sentence}", note]
+
+
+def test_an_attack_has_a_line_however_long_its_name_is(printed: Printed) -> None:
+    rates = Rates(wilson(30, 100), wilson(10, 100), wilson(10, 100))
+    found = finding("linkage, all quasi-identifiers " * 7, "linkability", Known(("age",)), "picks it", rates)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tables.out, "width", 80)
+        tables.show_attacks("people.csv", AttackedTable("people.csv", Knowledge(["age"]), 5, 5, 5, [found], []))
+    assert len(printed()) == 4
 
 
 def profiled(rows: int, looked_at: int, *questions: tuple[int, str]) -> NewDataset:
@@ -267,6 +282,35 @@ def test_a_new_dataset(printed: Printed) -> None:
     ]
 
 
+def test_what_can_be_copied_is_not_folded_in_a_narrow_window(printed: Printed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables.out, "width", 30)
+    tables.show_new_dataset("people", profiled(2_000, 2_000))
+    assert printed()[-1] == "then: anon-pipeline run data/people"
+
+
+def test_a_table_without_a_frame_begins_at_the_edge(capsys: pytest.CaptureFixture[str]) -> None:
+    tables.show_new_dataset("people", profiled(2_000, 2_000))
+    assert capsys.readouterr().out.splitlines()[:2] == ["people: 2,000 rows", "identifier        name"]
+    tables.show_attacks("people.csv", AttackedTable("people.csv", Knowledge(["age"]), 5, 5, 0, [], []))
+    assert capsys.readouterr().out.splitlines()[1].startswith("attack  people in it")
+
+
+def test_a_terminal_prints_texts_as_they_are() -> None:
+    file = io.StringIO()
+    terminal = Terminal(file=file, width=200)
+    shown = Table(title="[bold]:heart:", title_justify="left", box=None)
+    shown.add_column("[/people] of :heart: and [red]their ages[/red]")
+    shown.add_row("[/age] :smile: [bold]")
+    terminal.print(shown)
+    terminal.print("[/age] :heart:")
+    assert lines_of(file.getvalue()) == [
+        "[bold]:heart:",
+        "[/people] of :heart: and [red]their ages[/red]",
+        "[/age] :smile: [bold]",
+        "[/age] :heart:",
+    ]
+
+
 def test_a_table_has_no_blanks_at_the_ends_of_lines_in_a_pipe(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,6 +330,7 @@ def test_the_privacy_utility_trade_off(printed: Printed) -> None:
     files = [Path("frontier.csv"), Path("frontier.md")]
     tables.show_tradeoff("adult", [first, refused], files)
     lines = printed()
+    assert len(lines) == 11
     assert lines[:4] == [
         "adult: the privacy-utility trade-off",
         "k 10  k 99",
@@ -294,10 +339,18 @@ def test_the_privacy_utility_trade_off(printed: Printed) -> None:
     ]
     assert lines[-2:] == ["k 99: refused; the source has [fewer] people", "written: frontier.csv, frontier.md"]
     assert "* what the spec says" not in lines
-    spec = TradeOffPoint({"privacy.k_anonymity.k": 5}, True, measured=measured)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(tables.out, "width", 30)
+        tables.show_tradeoff("adult", [first], files)
+        assert printed()[-1] == "written: frontier.csv, frontier.md", "a path can be copied from a narrow window"
+    score = Comparison(*(Estimate(mean, mean, mean, ()) for mean in (0.875, 0.75, -0.125)))
+    utility = cast(Utility, SimpleNamespace(metrics={"accuracy": score}))
+    change = "\u22120.1250 (\u22120.1250 to \u22120.1250)"
+    spec = TradeOffPoint({"privacy.k_anonymity.k": 5}, True, measured=measured, utility=utility)
     tables.show_tradeoff("adult", [spec, first], files)
     lines = printed()
     assert lines[1] == "k 5 *  k 10"
+    assert [line for line in lines if line.startswith("accuracy")] == [f"accuracy: difference  {change}  -"]
     assert lines[-2:] == ["* what the spec says", "written: frontier.csv, frontier.md"]
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from anon_pipeline.cli import tools, upkeep
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import DATA_VARIABLE, Home
-from anon_pipeline.pipeline.automation.operations import FILE
+from anon_pipeline.pipeline.automation.operations import FILE, Keep
 from anon_pipeline.pipeline.expectations import data_docs
 from anon_pipeline.pipeline.quick_records import quick_records
 from anon_pipeline.pipeline.web import experiments
@@ -70,6 +72,30 @@ def test_pruning_says_what_would_go(home: Home, tmp_path: Path, monkeypatch: pyt
     assert "is no period" in sentence("prune", "--older-than", "soon")
 
 
+@pytest.mark.parametrize(
+    ("options", "older_than", "keep"),
+    [
+        ((), timedelta(days=7), 5),
+        (("--keep", "2"), timedelta(days=7), 2),
+        (("--older-than", "12h"), timedelta(hours=12), 5),
+    ],
+)
+def test_options_of_pruning_go_before_the_settings_of_the_home(
+    home: Home, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], older_than: timedelta, keep: int
+) -> None:
+    asked: list[Keep] = []
+
+    def pruning(_: Home, policy: Keep, *__: object) -> None:
+        asked.append(policy)
+        raise InputError("enough")
+
+    operations(home, "prune: {older_than: 7d, keep: 5}\n")
+    monkeypatch.setattr("anon_pipeline.pipeline.automation.pruning.Pruning", pruning)
+    with quick_records():
+        assert sentence("prune", *options) == "enough"
+    assert [(policy.older_than, policy.keep) for policy in asked] == [(older_than, keep)]
+
+
 def test_specs_that_cannot_be_read_keep_no_other_from_being_pruned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,8 +128,8 @@ def test_the_experiments_are_served_to_the_hosts_that_were_named(
     assert served == [(home, port, ["first", "second", "third"])]
     assert ended.told == [f"MLflow shows what was run in {home.root} at http://127.0.0.1:{port} (Ctrl-C ends it)"]
     monkeypatch.delenv(ALLOW_HOSTS)
-    run("experiments", "--port", port)
-    assert served[-1] == (home, port, [""])
+    run("experiments")
+    assert served[-1] == (home, 5000, [""])
 
 
 @pytest.mark.parametrize(

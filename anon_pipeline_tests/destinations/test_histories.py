@@ -18,7 +18,7 @@ from anon_pipeline.release import ledger
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations import test_lake
-from anon_pipeline_tests.destinations.releases import DATASET, deliver, publish
+from anon_pipeline_tests.destinations.releases import DATASET, deliver, failure, publish
 from anon_pipeline_tests.destinations.test_lake import Kind, rows, same
 from anon_pipeline_tests.skips import require_package
 
@@ -32,6 +32,16 @@ def test_a_former_release_is_never_put_over_the_current_one(home: Home, kind: Ki
     deliver(home, "v1", kind.place)
     assert same(kind.read(), "v2")
     assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
+    assert delivery.verify(home) == []
+
+
+def test_a_release_that_never_came_there_is_no_difference_once_it_is_replaced(home: Home, tmp_path: Path) -> None:
+    require_package("deltalake")
+    place = Destination(delta=str(tmp_path / "open/people"))
+    (tmp_path / "open").write_text("a file, where a folder should be")
+    assert "cannot be written" in failure(home, publish(home, "v1"), place)
+    assert len(delivery.verify(home)) == 1
+    publish(home, "v2")
     assert delivery.verify(home) == []
 
 

@@ -125,6 +125,8 @@ def test_the_table_holds_the_current_release_under_its_version(home: Home, kind:
         assert delivery.verify(home) == []
     assert set(kind.told()) == {"v1", "v2"}
     assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.REPLACED]
+    if kind.name == "delta":
+        assert importlib.import_module("deltalake").DeltaTable(str(kind.folder)).metadata().name == DATASET
     before = kind.told()
     deliver(home, "v2", kind.place)  # is there already
     assert kind.told() == before

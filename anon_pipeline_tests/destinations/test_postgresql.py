@@ -188,6 +188,15 @@ def test_what_differs_there_is_told(home: Home, server: Server, change: str, sen
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("name", ["people", "people_classes"])
+def test_a_table_that_is_gone_is_there_again_after_the_next_delivery(home: Home, server: Server, name: str) -> None:
+    deliver(home, publish(home, "v1"), place())
+    server.execute(f"DROP TABLE {QUOTED}.{name}")
+    deliver(home, "v1", place())
+    assert delivery.verify(home) == []
+
+
+@pytest.mark.long
 def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
