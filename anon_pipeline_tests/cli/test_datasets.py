@@ -39,6 +39,7 @@ def test_a_table_is_named_in_a_single_way(table: Path, arguments: tuple[str, ...
     assert sentence(*arguments) == said
 
 
+@pytest.mark.long
 def test_a_dataset_is_begun(table: Path) -> None:
     ended = run("init", "people", "--from", table)
     file = table.parent / "data/people/release.yaml"
@@ -70,6 +71,7 @@ ROLES = {"id": "identifier", "age": "quasi_identifier", "ill": "sensitive"}
 NOISE = (("plain", ()), ("noisy", ("--noise",)))
 
 
+@pytest.mark.long
 def test_a_proposal_is_printed_or_written_for_everybody(table: Path) -> None:
     printed = run("profile", table)
     assert yaml.safe_load(printed.out)["source"]["path"] == "people.csv"

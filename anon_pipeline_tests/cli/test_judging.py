@@ -87,7 +87,8 @@ def test_what_a_synthetic_release_promises_is_not_counted_in_its_table(table: Pa
 
 
 @pytest.mark.parametrize(
-    ("options", "targets", "seed"), [((), 2_000, 0), (("--targets", "1"), 1, 0), (("--seed", "7"), 2_000, 7)]
+    ("options", "targets", "seed"),
+    [((), 2_000, 0), (("--targets", "1"), 1, 0), (("--seed", "0"), 2_000, 0), (("--seed", "7"), 2_000, 7)],
 )
 def test_as_many_people_are_attacked_as_the_help_says(
     table: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], targets: int, seed: int
@@ -132,9 +133,9 @@ def test_attack_is_asked_in_a_single_way(table: Path, options: tuple[str, ...]) 
 def test_nobody_is_attacked_with_numbers_that_make_no_sense(table: Path, option: str, value: str) -> None:
     columns = ("--quasi-identifiers", "age", "--sensitive", "ill")
     assert run("attack", table, "--original", table, *columns, option, value).code == 2
-    assert run("attack", table, "--original", table, *columns, option, "1", "--json").code == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_spec", [True, False])
 def test_what_an_attack_finds_is_no_failure(table: Path, by_spec: bool) -> None:
     named = ("--quasi-identifiers", "age", "--sensitive", "ill")

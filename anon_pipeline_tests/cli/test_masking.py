@@ -64,6 +64,7 @@ def test_where_a_technique_stands_and_what_it_takes(row: object) -> None:
         assert ("required" in line) or f"default {parameter.default}" in line
 
 
+@pytest.mark.long
 def test_a_masked_table_is_its_owners_and_no_release(spec: Path) -> None:
     file = spec.parent / "[masked].csv"
     ended = run("mask", spec, "--out", file)

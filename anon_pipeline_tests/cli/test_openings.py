@@ -43,6 +43,7 @@ def test_an_opening_goes_to_stdout_or_to_a_new_file_of_its_owner(home: Home, ver
     assert sentence("releases", "open", version, "--out", absent) == said
 
 
+@pytest.mark.long
 def test_an_opening_fits_its_source_or_ends_with_3(home: Home, version: str, tmp_path: Path) -> None:
     file = tmp_path / "opening.json"
     run("releases", "open", version, "--out", file)
@@ -63,6 +64,7 @@ def test_an_opening_fits_its_source_or_ends_with_3(home: Home, version: str, tmp
     assert (content.code, content.json) == (3, {"holds": False, "problems": ended.told})
 
 
+@pytest.mark.long
 def test_a_release_is_put_beside_its_source_in_a_private_page(home: Home, version: str, tmp_path: Path) -> None:
     ended = run("releases", "compare", version, "--spec", tmp_path)
     assert ended.code == 0, ended.error

@@ -108,6 +108,7 @@ def test_a_preview_reads_and_spends_nothing(spec: Path, tmp_path: Path, monkeypa
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.long
 def test_a_question_is_paid_for_once_and_entered(spec: Path, home: Home) -> None:
     ended = run("query", spec, COUNT, "--rho", "0.4", "--threads", "1", "--memory", "1GB")
     assert any(line.startswith("spent a rho of 0.400000 (alone an epsilon of ") for line in ended.lines)
