@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from anon_pipeline.cli.app import out
 from anon_pipeline.home import DATA_VARIABLE, Home
 from anon_pipeline_tests.cli.commands import run, sentence, written
 from anon_pipeline_tests.pipeline.test_forgetting import store
@@ -99,7 +100,8 @@ def test_files_of_a_folder_may_differ_where_it_is_said(table: Path, command: tup
     assert run(*(word.replace("people", "others") for word in command), folder, "--json").code != 0
 
 
-def test_who_is_forgotten_is_counted(table: Path, home: Home) -> None:
+def test_who_is_forgotten_is_counted(table: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(out, "width", 30)
     spec = {
         "dataset": "people",
         "source": {"path": "../../people.csv"},

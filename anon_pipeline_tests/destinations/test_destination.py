@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from anon_pipeline.destinations import delivery
+from anon_pipeline.destinations import delivery, record
+from anon_pipeline.destinations.delta import DeltaLakeTable
+from anon_pipeline.destinations.iceberg import IcebergTable
+from anon_pipeline.destinations.objects import ObjectPrefix
+from anon_pipeline.destinations.postgresql import DatabaseSchema
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import Destination, ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
 
 SERVER = {"database": "postgresql", "connection": {"env": "OPEN_DSN"}, "schema": "open"}
@@ -117,3 +122,15 @@ def test_what_is_missing_is_told_before_any_work(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(delivery.NEEDED, "delta", (("no_such_package",), "delta"))
     with pytest.raises(InputError, match=r"publish: delta:open: install `anon-pipeline\[delta\]`"):
         delivery.require_ready(spec_of(tmp_path / "people", {"delta": "open"}).publish, spec.folder)
+
+
+def test_the_record_of_a_copy_names_its_place_as_a_spec_does() -> None:
+    stated = SERVER | {"readers": ["analyst"]}
+    copy = record.Copy(Destination.model_validate(stated), record.STANDS, "2026-01-01", "why")
+    content = {"state": "stands", "time": "2026-01-01", "why": "why", "label": copy.place.label, "place": stated}
+    assert json.loads(json.dumps(copy.to_json())) == content
+
+
+def test_former_releases_stay_in_an_object_store_alone() -> None:
+    kept = {kind.__name__: kind.keeps_former for kind in (DatabaseSchema, DeltaLakeTable, IcebergTable, ObjectPrefix)}
+    assert [name for name, keeps_former in kept.items() if keeps_former] == ["ObjectPrefix"]
