@@ -67,7 +67,8 @@ class ClusterStatistics:
         self._free = list(range(self._scores.shape[1]))
         self._spans: list[_Span] = []
         for column, domain in enumerate(cells.domains):
-            present, place = np.unique(cells.codes[:, column], return_inverse=True)
+            occurs = np.bincount(cells.codes[:, column]) > 0
+            present, place = np.flatnonzero(occurs), (np.cumsum(occurs) - 1)[cells.codes[:, column]]
             values = slice(self._values, self._values + len(present))
             tabulated = column in squared_scale or len(present) <= TABULATED
             if tabulated:
