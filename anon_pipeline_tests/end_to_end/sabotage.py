@@ -99,7 +99,13 @@ def _stop(by: signal.Signals) -> Any:
     return stopped
 
 
+def _hear_ctrl_c() -> None:
+    """As at a terminal, also where the tests themselves run in the background of a script, which ignores it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def ctrl_c_while_the_spec_is_read() -> None:
+    _hear_ctrl_c()
     ReleaseSpec.load = _stop(signal.SIGINT)  # type: ignore[method-assign]
 
 
@@ -174,6 +180,8 @@ def sigterm_in_the_background_while_utility_is_measured() -> None:
 
 
 def ctrl_c_while_a_compiled_library_is_imported() -> None:
+    _hear_ctrl_c()
+
     def load(*_: Any, **__: Any) -> Any:
         try:
             signal.raise_signal(signal.SIGINT)
