@@ -268,10 +268,9 @@ def _delete_tracked(client: Any, run: Any, home: Home) -> None:
     if folder.name == run.info.run_id and folder.is_relative_to(home.private / "mlflow"):
         try:
             shutil.rmtree(folder)
-        except FileNotFoundError:
-            pass
         except OSError as error:
-            raise Unavailable(
-                f"{folder}: cannot be removed ({error.strerror}); make it writable, and prune again"
-            ) from None
+            if folder.exists():  # also where a file in it was gone before it was its turn
+                raise Unavailable(
+                    f"{folder}: cannot be removed ({error.strerror}); make it writable, and prune again"
+                ) from None
     client._tracking_client.store._hard_delete_run(run.info.run_id)

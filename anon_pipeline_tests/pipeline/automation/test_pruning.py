@@ -196,7 +196,9 @@ def test_events_of_a_run_whose_deletion_was_killed_do_not_stay(home: Home, monke
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("accident", [SystemExit, PermissionError(13, "Permission denied")])
+@pytest.mark.parametrize(
+    "accident", [SystemExit, PermissionError(13, "Permission denied"), FileNotFoundError(2, "No such file")]
+)
 def test_files_of_a_tracked_run_that_a_pruning_did_not_come_to_go_with_the_next(
     home: Home, monkeypatch: pytest.MonkeyPatch, accident: type[BaseException] | OSError
 ) -> None:
