@@ -37,6 +37,15 @@ MEMORY_OF_ONE = 600_000_000
 #: Seconds after which it is looked whether tasks still go to the processes.
 LOOK_AGAIN = 5.0
 
+ENDED = (
+    "one of {count} processes at work was ended from outside, most likely for lack of memory; "
+    "allow fewer with --threads, or more memory"
+)
+NO_THREAD = (
+    "the system starts no further thread for the processes at work; allow more (`ulimit -u`, or the "
+    "limit of the container), or let one process work with --threads 1"
+)
+
 
 class Workers:
     """Worker processes, started when they are first needed and kept until `close`.
@@ -120,10 +129,7 @@ class Workers:
             yield from done
             manager = getattr(self._executor, "_executor_manager_thread", None)
             if manager is not None and not manager.is_alive() and not any(future.done() for future in pending):
-                raise InputError(
-                    "the system starts no further thread for the processes at work; allow more (`ulimit -u`, or the "
-                    "limit of the container), or let one process work with --threads 1"
-                )
+                raise InputError(NO_THREAD)
 
     def close(self) -> None:
         """End the processes, also during a task."""
@@ -157,20 +163,19 @@ class Workers:
     @contextmanager
     def _ended_on_error(self) -> Iterator[None]:
         """End the processes after any error in the block, so that none continues in vain."""
+        why: str | None = None
         with ExitStack() as stack:
             stack.callback(self.close)
             try:
                 yield
-            except BrokenProcessPool:
-                ended = True
+            except BrokenProcessPool as broken:
+                # Since Python 3.12.1 the thread that hands tasks to the processes tells why it dies.
+                threadless = "can't start new thread" in str(broken.__cause__)
+                why = NO_THREAD if threadless else ENDED.format(count=self.count)
             else:
-                ended = False
                 stack.pop_all()
-        if ended:
-            raise InputError(
-                f"one of {self.count} processes at work was ended from outside, most likely for lack of memory; "
-                "allow fewer with --threads, or more memory"
-            )
+        if why is not None:
+            raise InputError(why)
 
 
 class Tally:
