@@ -18,6 +18,7 @@ from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.linked_releases.classes import LinkedClasses, known_by_difference, newly_known_beside_rows
 from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_unions
 from anon_pipeline.privacy.linked_releases.tables import LinkedTable, Undecided, newly_known_counts, newly_known_means
+from anon_pipeline.privacy.linked_releases.values import failing_beside_groups
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.standing_releases import releases_beside
 
@@ -78,16 +79,21 @@ def _judge_all(run: Run, people: pa.Table, candidate: Linked, others: Sequence[L
 def _judge_beside_rows(run: Run, people: pa.Table, candidate: Linked, others: Sequence[Linked], beside: Beside) -> None:
     """Judge the candidate beside each release of rows, the linked rows of all of them, and these with all tables."""
     readers = candidate.readers.union(*(other.readers for other in others))
+    protected = frozenset[str]().union(*(other.protected for other in others))
     rows: dict[str, LinkedClasses] = {}
     for other in (of for of in others if of.classes is not None):
         try:
-            mine, rows[other.name] = (linked_classes(run.home, table, people, readers) for table in (candidate, other))
+            mine, rows[other.name] = (
+                linked_classes(run.home, table, people, readers, protected) for table in (candidate, other)
+            )
         except InputError as error:
             beside.add_unjudged(other.name, error)
         else:
             beside.add_difference(other.name, known_by_difference(mine, rows[other.name]))
     if len(rows) > 1:
         beside.add_difference(", ".join(rows), newly_known_beside_rows(mine, list(rows.values())))
+    for failing in failing_beside_groups(mine, list(rows.values()), mine) if rows else []:
+        beside.add_failing(list(rows), failing, list(rows)[failing.of - 1])
     tables = [other for other in others if other.classes is None]
     if rows and tables and not beside.problems:
         groups = [linked_classes(run.home, table, people, readers) for table in tables]

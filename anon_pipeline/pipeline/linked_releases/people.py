@@ -106,7 +106,7 @@ def linked_classes(
         If its classes are not those of these people.
     """
     if table.classes is None:
-        return _placed_groups(table, people, readers)
+        return _placed_groups(table, people, readers, protected)
     if table.spec.across_releases is not None:
         classes = _classes_of_followed(home, table, people)
     else:
@@ -182,7 +182,9 @@ def _as_kept(table: Linked, people: pa.Table, names: Sequence[str]) -> dict[str,
     return as_read | (masked_columns(table, people, masked) if masked else {})
 
 
-def _placed_groups(table: Linked, people: pa.Table, readers: frozenset[str]) -> LinkedClasses:
+def _placed_groups(
+    table: Linked, people: pa.Table, readers: frozenset[str], protected: frozenset[str]
+) -> LinkedClasses:
     groups, columns = linked_groups(table, people)
     shown = groups.equations(groups.published) != NOT_IN
 
@@ -194,7 +196,8 @@ def _placed_groups(table: Linked, people: pa.Table, readers: frozenset[str]) -> 
     by_readers = [name for name in table.step.columns if name in table.readers]
     others = [name for name in table.step.columns if name in readers - table.readers]
     kept = {name: placed_by([*by_readers, name]) for name in others}
-    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept)
+    tells = dict.fromkeys(set(table.step.columns) & protected - readers, shown)
+    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, shown=tells)
 
 
 def _classes_of_followed(home: Home, table: Linked, people: pa.Table) -> IntArray:

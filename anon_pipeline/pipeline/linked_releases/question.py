@@ -10,6 +10,7 @@ import pandas as pd
 from anon_pipeline.errors import Unavailable
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.step import Run, log
+from anon_pipeline.privacy.linked_releases.demands import FailingDemand
 from anon_pipeline.privacy.linked_releases.tables import Undecided
 
 #: What helps where nobody can tell now, which `linked_tables_accepted` does not speak of.
@@ -47,6 +48,14 @@ class Beside:
             people,
             f"beside {release}, of the same people, what {people:,} people have in groups of fewer than k follows by "
             "subtraction",
+        )
+
+    def add_failing(self, releases: Sequence[str], failing: FailingDemand, whose: str) -> None:
+        """Note a demand of a release that fails on what is left of classes of rows less groups of a table."""
+        self.add(
+            failing.people,
+            f"beside {', '.join(releases)}, of the same people, what follows by subtraction is of at least "
+            f"{failing.people:,} people of whom a demand of {whose} does not hold: {failing.sentence}",
         )
 
     def add_together(self, releases: Sequence[str], known: Callable[[], int]) -> None:

@@ -26,6 +26,7 @@ from anon_pipeline.privacy.linked_releases.classes import (
 )
 from anon_pipeline.privacy.linked_releases.demands import FailingDemand, failing_demands
 from anon_pipeline.privacy.linked_releases.rows_and_groups import newly_known_unions
+from anon_pipeline.privacy.linked_releases.values import failing_beside_groups
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import CLASSES
 from anon_pipeline.release.standing_releases import releases_beside
@@ -60,10 +61,9 @@ def few_candidates(people: int, releases: tuple[str, ...], linked: Sequence[Link
 
 def fails_beside(failing: FailingDemand, this: str, releases: tuple[str, ...]) -> str:
     """The demand that fails on people who share their classes in all releases, and for how many people."""
-    uncounted = "" if failing.is_counted else " (nobody can count it, since steps draw its values or mix people)"
     return (
         f"beside {', '.join(releases)}, of the same people, {failing.people:,} people share their classes with people "
-        f"of whom a demand of {(this, *releases)[failing.of]} does not hold: {failing.demand}{uncounted}"
+        f"of whom a demand of {(this, *releases)[failing.of]} does not hold: {failing.sentence}"
     )
 
 
@@ -132,6 +132,8 @@ def told_beside(run: Run, raw_data: Stage, candidate: Stage) -> Beside:
         beside.add_difference(name, known_by_difference(mine, groups))
         linked = newly_known_beside_groups(mine, list(rows.values()), groups)
         beside.add_difference(f"{name} and {', '.join(rows)}", linked)
+        for failing in failing_beside_groups(mine, list(rows.values()), groups):
+            beside.add_failing([name, *rows], failing, [this.name, *rows][failing.of])
     tables = of(GROUPS)
     if len(tables) > 1:
         asked = mine, list(rows.values()), list(tables.values())

@@ -76,18 +76,16 @@ class Linked:
     @property
     def protected(self) -> frozenset[str]:
         """The columns on which it has demands beyond k; of rows only."""
-        demands = self.demands
-        columns = {demand.sensitive_column for demand in demands}
+        columns = {demand.sensitive_column for demand in self.demands if demand.population_file is None}
         every = self.spec.with_role(Role.SENSITIVE) if None in columns else []
         return frozenset([*every, *(column for column in columns if column is not None)])
 
     @property
     def demands(self) -> list[PrivacyModel]:
-        """Its demands beyond k, without those on a population; a table of groups has none on the values it shows."""
+        """Its demands beyond k; a table of groups has none on the values it shows."""
         if self.classes is None:
             return []
-        others = [demand for demand in self.spec.privacy if demand.name != "k_anonymity"]
-        return privacy_models([demand for demand in others if demand.population_file is None])
+        return privacy_models([demand for demand in self.spec.privacy if demand.name != "k_anonymity"])
 
     @property
     def selection(self) -> str:

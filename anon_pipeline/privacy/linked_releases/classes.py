@@ -59,6 +59,7 @@ class LinkedClasses:
     demands : its demands beyond k
     protected : the columns on which any of the releases has a demand, as this one shows them; by column
     drawn : who was drawn into it, shape (n,), where it holds a part only of those who have its classes
+    shown : of a table of groups, by each column of it that its readers do not know: whose group is shown, shape (n,)
     """
 
     classes: IntArray
@@ -68,6 +69,7 @@ class LinkedClasses:
     demands: Sequence[PrivacyModel] = ()
     protected: Mapping[str, KeptValues] = field(default_factory=dict)
     drawn: Flags | None = None
+    shown: Mapping[str, Flags] = field(default_factory=dict)
 
     @property
     def members(self) -> LinkedClasses:
@@ -110,9 +112,10 @@ def known_by_difference(first: LinkedClasses, second: LinkedClasses) -> int:
     """People in unions of joint cells of fewer than k people that are sums and differences of classes.
 
     A union is known if a class of one release less a class of the other, or any longer sum of that kind, is exactly
-    these people. With two releases every known union follows from potentials of 0 and 1 of the classes: a cell is in
-    it if its class of the one has 1 and that of the other has 0, and never the other way round. So the smallest known
-    union with a given cell is a minimum cut, which is found exactly (Ford and Fulkerson 1956).
+    these people. Whom each release leaves enough for the larger k must be in a union of as many; for anybody else the
+    smaller k counts. With two releases every known union follows from potentials of 0 and 1 of the classes: a cell is
+    in it if its class of the one has 1 and that of the other has 0, and never the other way round. So the smallest
+    known union with a given cell is a minimum cut, which is found exactly (Ford and Fulkerson 1956).
     """
     return int(_known(first, second).sum())
 
@@ -205,6 +208,11 @@ def _known(first: LinkedClasses, second: LinkedClasses, told: Flags | None = Non
     left = np.where(pairs[:, 0] == NOT_IN, 0, 1 + pairs[:, 0])
     right = np.where(pairs[:, 1] == NOT_IN, 0, 1 + pairs[:, 1] + int(pairs[:, 0].max(initial=0)) + 1)
     k = np.minimum(np.where(left > 0, first.k, NO_BOUND), np.where(right > 0, second.k, NO_BOUND))
+    # Whom each of them leaves enough for the larger k, both must leave as many.
+    alone = np.full(len(pairs), NO_BOUND)
+    np.minimum.at(alone, pair_of, np.minimum(_left([first]), _left([second]))[is_in])
+    larger = max(first.k, second.k)
+    k = np.where((left > 0) & (right > 0) & (alone >= larger), larger, k)
     is_asked = people < k
     if told is not None:
         is_asked &= np.bincount(pair_of, ~told[is_in], minlength=len(people)) > 0

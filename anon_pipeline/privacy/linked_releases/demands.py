@@ -20,6 +20,9 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, joint_cells, told_together
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 
+#: Why a demand on a population is not counted.
+POPULATION = "nobody has counted the people of the population who match the classes of all releases"
+
 
 @dataclass(frozen=True)
 class FailingDemand:
@@ -30,13 +33,19 @@ class FailingDemand:
     of : the place of the release among candidate and others, 0 for the candidate
     demand : in words
     people : in joint cells that fail, where no part of the releases tells as much
-    is_counted : whether it can be counted; otherwise every joint cell of its own is taken to fail
+    is_counted, why_not : whether it can be counted, and why not; then every joint cell of its own is taken to fail
     """
 
     of: int
     demand: str
     people: int
     is_counted: bool
+    why_not: str = "steps draw its values or mix people"
+
+    @property
+    def sentence(self) -> str:
+        """The demand, and why nobody can count it."""
+        return self.demand if self.is_counted else f"{self.demand} (nobody can count it, since {self.why_not})"
 
 
 def failing_demands(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -> list[FailingDemand]:
@@ -46,6 +55,9 @@ def failing_demands(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -
     the others without it, tell already is not held against the candidate: there the joint cell has the same share of
     each value as the class that they tell, and this fails as well. Where people were drawn, readers are taken to know
     who was: whoever does not know has unions of these joint cells.
+
+    A demand on a population is about the people of the population who match classes. Those who match the classes of all
+    releases are fewer, and nobody has counted them: every joint cell of its own is taken to fail.
     """
     if not others:
         return []
@@ -60,10 +72,11 @@ def failing_demands(candidate: LinkedClasses, others: Sequence[LinkedClasses]) -
             is_counted = fails is not None
             newly = of.is_in.copy() if fails is None else fails
             for part in parts:
-                if newly.any():
+                if newly.any() and not _brings_columns(demand, releases, part):
                     newly &= ~_is_told(of, demand, joint, part)
             if newly.any():
-                failing.append(FailingDemand(place, demand.demand(), int(newly.sum()), is_counted))
+                why_not = [] if demand.population_file is None else [POPULATION]
+                failing.append(FailingDemand(place, demand.demand(), int(newly.sum()), is_counted, *why_not))
     return failing
 
 
@@ -77,7 +90,7 @@ def _fails(
     among : the people of the cells; by default those of the release
     """
     column = demand.sensitive_column
-    if column is not None and column not in of.protected:
+    if demand.population_file is not None or (column is not None and column not in of.protected):
         return None
     among = of.is_in if among is None else among
     fails = np.zeros(len(cells), dtype=bool)
@@ -85,12 +98,12 @@ def _fails(
         number = joint_cells([cells[among]])
         sizes = np.bincount(number)
         names = of.protected if column is None else [column]
-        counted = {name: _histogram(of.protected[name], of.is_in, number, among) for name in names}
+        counted = {name: histogram_of(of.protected[name], of.is_in, number, among) for name in names}
         fails[among] = ~demand.holds(ClassStatistics(sizes.astype(np.int64), counted))[number]
     return fails
 
 
-def _histogram(column: KeptValues, is_in: BoolArray, number: IntArray, among: BoolArray) -> Histogram:
+def histogram_of(column: KeptValues, is_in: BoolArray, number: IntArray, among: BoolArray) -> Histogram:
     """The values of the people of each cell, beside those of everybody in the release."""
     ones, values = np.ones(len(number), dtype=np.int64), len(column.values)
     counts = histogram(number, column.codes[among], ones, (int(number.max()) + 1, values))
@@ -107,7 +120,7 @@ def _is_told(of: LinkedClasses, demand: PrivacyModel, joint: IntArray, part: Seq
         same_people: BoolArray = _people(joint) == _people(cells)
         return same_people & any(release is of for release in part)
     codes = of.protected[column].codes
-    tell = [release.is_in for release in part if _is_as_fine(release, column, codes)]
+    tell = [release.is_in for release in part if is_as_fine(release, column, codes)]
     is_told: BoolArray = np.any(tell, axis=0) if tell else np.zeros(len(joint), dtype=bool)
     if not is_told.any():
         return is_told
@@ -118,7 +131,18 @@ def _is_told(of: LinkedClasses, demand: PrivacyModel, joint: IntArray, part: Seq
     return is_told if fails is None else is_told & fails
 
 
-def _is_as_fine(release: LinkedClasses, column: str, codes: IntArray) -> bool:
+def _brings_columns(demand: PrivacyModel, releases: Sequence[LinkedClasses], part: Sequence[LinkedClasses]) -> bool:
+    """Whether fewer of a population may match all releases than match a part, with the same people in the classes.
+
+    Ten people of 30 who are all in Ulm are a class of either release, and few of the population who are 30 live there.
+    """
+    if demand.population_file is None:
+        return False
+    others = [of.readers for of in releases if not any(of is told for told in part)]
+    return not frozenset[str]().union(*others) <= frozenset[str]().union(*(of.readers for of in part))
+
+
+def is_as_fine(release: LinkedClasses, column: str, codes: IntArray) -> bool:
     """Whether a release shows a column so finely that these values follow from it."""
     if column not in release.protected:
         return False

@@ -1,5 +1,6 @@
 """Demands on sensitive values beside other releases: homogeneity that only two releases together show."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,70 @@ def test_what_one_spec_protects_and_another_says_that_all_know_is_refused(clinic
 def test_without_demands_the_same_two_releases_pass(clinics: Clinics) -> None:
     released(clinics.rows("age"))
     assert not problems(asked(clinics.rows("town")))
+
+
+def test_classes_that_match_enough_of_a_register_and_not_together_are_refused(clinics: Clinics) -> None:
+    """Of the register 28 are of each age and in each town, and only twelve of the same age and town."""
+    file = clinics.place.root / "people.csv"
+    frame = pd.read_csv(file)
+    others = frame.iloc[[0, 12, 24, 36]].assign(age=[31, 31, 51, 51], town=["Ulm", "Graz"] * 2)
+    pd.concat([frame, others]).to_csv(clinics.place.root / "register.csv", index=False)
+    first = released(clinics.rows("age", {"k_map": {"k": 20, "population": "../register.csv"}}))
+    question = asked(clinics.rows("town"))
+    assert problems(question) == 48
+    assert f"a demand of by_age/{first.version} does not hold: every class matches at least 20" in question.remedy
+    assert "nobody has counted the people of the population" in question.remedy
+
+
+@dataclass(frozen=True)
+class Ages:
+    """Rows in classes of 36 and of 24 people, and groups to 30 and from 31: nobody of twelve who are 31 is ill."""
+
+    place: Place
+
+    def rows(self, **more: Any) -> Run:
+        bins = {"age": {"steps": [{"technique": "bin", "edges": [40]}]}}
+        privacy = {"k_anonymity": {"k": 10}} | DIVERSE
+        return self.place.run("patients", of_columns=bins, privacy=privacy, grouping={"most_lost": 1.0}, **more)
+
+    def groups(self, **more: Any) -> Run:
+        return self.place.groups("figures", [31], **more)
+
+
+@pytest.fixture
+def ages(tmp_path: Path) -> Ages:
+    ill = np.r_[["yes", "no"] * 12, ["no"] * 12, ["yes", "no"] * 12]
+    frame = people(60).assign(age=np.repeat([30, 31, 40], [24, 12, 24]), town="Ulm", ill=ill)
+    frame.to_csv(tmp_path / "people.csv", index=False)
+    return Ages(Place(tmp_path))
+
+
+def left_of(rows: Published, groups: Published) -> dict[str, int]:
+    """What an attacker of the files alone has left of the class with the youngest less the group of those to 30."""
+    people, counts = (pd.read_parquet(of.folder / "data.parquet") for of in (rows, groups))
+    youngest = people[people["age"] == people["age"].min()]["ill"].value_counts()
+    left = youngest - counts[counts["age"] == counts["age"].min()].set_index("ill")["people"]
+    return {str(value): int(number) for value, number in left.items() if number}
+
+
+def test_a_class_less_a_group_is_homogeneous_though_it_has_enough_people(ages: Ages) -> None:
+    first = released(ages.rows())
+    question = asked(ages.groups())
+    accepted = released(ages.groups(linked_tables_accepted="the register publishes these counts itself"))
+    assert left_of(first, accepted) == {"no": 12}
+    assert problems(question) == 12
+    assert (
+        f"beside patients/{first.version}, of the same people, what follows by subtraction is of at least 12 people of "
+        f"whom a demand of patients/{first.version} does not hold: every class has at least 2 distinct"
+    ) in question.remedy
+
+
+def test_so_it_is_where_the_table_was_first(ages: Ages) -> None:
+    first = released(ages.groups())
+    question = asked(ages.rows())
+    assert problems(question) == 12
+    assert f"beside figures/{first.version}, of the same people, what follows" in question.remedy
+    assert "of whom a demand of this release does not hold" in question.remedy and "no:" not in question.remedy
 
 
 def test_a_demand_on_values_that_are_drawn_cannot_be_counted_and_is_refused(clinics: Clinics) -> None:

@@ -58,6 +58,14 @@ def test_who_has_enough_for_the_larger_k_in_each_release_has_it_in_both() -> Non
     assert with_few_candidates(strict, [finer]) == with_few_candidates(finer, [strict]) == 0
 
 
+def test_so_it_is_with_what_follows_by_subtraction() -> None:
+    """A class of 24 at k = 20 less a group of twelve left twelve people, who are in a group of 48, and passed."""
+    rows, groups = classes(24, 36, k=20), classes(12, 48, k=10)
+    for one, other in ((rows, groups), (groups, rows)):
+        assert known_by_difference(one, other) == 12  # not those of the group, which tells them alone
+    assert known_by_difference(replace(rows, k=10), groups) == 0
+
+
 def test_a_third_release_that_demands_less_lowers_nothing_between_the_others() -> None:
     """With everybody in one class at k = 2 in the home, no two releases at k = 10 were refused."""
     crossed = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], 5, axis=0)

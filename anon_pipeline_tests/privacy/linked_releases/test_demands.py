@@ -13,6 +13,7 @@ from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
+from anon_pipeline.privacy.k_map import KMap
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses
 from anon_pipeline.privacy.linked_releases.demands import failing_demands
@@ -118,6 +119,27 @@ def test_values_that_cannot_be_counted_fail_where_the_joint_cell_is_of_both() ->
     (found,) = failing_demands(drawn, [release(TOWN, ILL)])
     assert (found.people, found.is_counted) == (48, False)
     assert failing(drawn, release(AGE, ILL)) == failing(drawn, release([0] * 48, ILL)) == []
+
+
+MAP = KMap(k=20, population="register.csv")
+
+
+def test_nobody_has_counted_who_of_a_population_matches_the_classes_of_both() -> None:
+    """Each class matches twenty people of a register, and both together fewer; not where one says what both say."""
+    by_age, by_town = release(AGE, None), release(TOWN, None, MAP)
+    for candidate, other in ((by_age, by_town), (by_town, by_age)):
+        (found,) = failing_demands(candidate, [other])
+        assert (found.people, found.is_counted) == (48, False) and "nobody has counted" in found.sentence
+    assert failing(by_town, by_town) == failing(release([0] * 48, None), by_town) == []
+    assert failing(by_age, by_age, by_town) == []  # the others tell it without the candidate
+
+
+def test_nor_who_matches_a_column_that_the_other_release_has_besides() -> None:
+    """The people of a class are all in Ulm, and of the register only some of those who match it."""
+    by_age = replace(release(AGE, None, MAP), readers=frozenset({"age"}))
+    same_people = replace(release(AGE, None), readers=frozenset({"age", "town"}))
+    assert failing(by_age, same_people) == failing(same_people, by_age) == [48]
+    assert failing(by_age, replace(same_people, readers=frozenset({"age"}))) == []
 
 
 def test_what_one_release_keeps_and_readers_of_another_know_is_homogeneous() -> None:
