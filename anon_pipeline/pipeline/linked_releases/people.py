@@ -197,7 +197,7 @@ def _placed_groups(
     others = [name for name in table.step.columns if name in readers - table.readers]
     kept = {name: placed_by([*by_readers, name]) for name in others}
     tells = dict.fromkeys(set(table.step.columns) & protected - readers, shown)
-    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, shown=tells)
+    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, published=tells)
 
 
 def _classes_of_followed(home: Home, table: Linked, people: pa.Table) -> IntArray:

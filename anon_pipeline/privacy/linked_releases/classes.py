@@ -59,7 +59,7 @@ class LinkedClasses:
     demands : its demands beyond k
     protected : the columns on which any of the releases has a demand, as this one shows them; by column
     drawn : who was drawn into it, shape (n,), where it holds a part only of those who have its classes
-    shown : of a table of groups, by each column of it that its readers do not know: whose group is shown, shape (n,)
+    published : of a table of groups, by each column of it that readers do not know: whose group it shows, shape (n,)
     """
 
     classes: IntArray
@@ -69,7 +69,7 @@ class LinkedClasses:
     demands: Sequence[PrivacyModel] = ()
     protected: Mapping[str, KeptValues] = field(default_factory=dict)
     drawn: Flags | None = None
-    shown: Mapping[str, Flags] = field(default_factory=dict)
+    published: Mapping[str, Flags] = field(default_factory=dict)
 
     @property
     def members(self) -> LinkedClasses:

@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, told_together
+from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, joint_cells, told_together
 from anon_pipeline.privacy.linked_releases.demands import FailingDemand, histogram_of, is_as_fine
 from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 from anon_pipeline.privacy.sensitive import SensitiveModel
@@ -52,15 +52,15 @@ def failing_beside_groups(
     readers = table.readers.union(*(of.readers for of in linked))
     failing = []
     for place, of in enumerate(linked, start=int(candidate is table)):
-        for demand in (one for one in of.demands if one.population_file is None):
+        for demand in (asked for asked in of.demands if asked.population_file is None):
             columns = of.protected if demand.sensitive_column is None else [demand.sensitive_column]
             people, is_counted = np.zeros(len(table.classes), dtype=bool), True
-            for name in sorted(set(columns) & set(table.shown)):
+            for name in sorted(set(columns) & set(table.published)):
                 if name in of.protected:
                     asked = _Asked(of, demand, name, table, readers)
                     people |= asked.newly(linked, [] if candidate is table else others)
                 else:
-                    people, is_counted = people | table.shown[name], False
+                    people, is_counted = people | table.published[name], False
             if (people & of.is_in).any():
                 failing.append(FailingDemand(place, demand.demand(), int((people & of.is_in).sum()), is_counted))
     return failing
@@ -80,24 +80,41 @@ class _Share:
     counts: BoolArray
 
     @property
-    def one(self) -> int:
+    def whole(self) -> int:
         """The whole, as shares are counted."""
         return LARGEST // max(1, len(self.has))
 
     def weights(self, share: IntArray) -> IntArray:
         """By how much each person exceeds a share, shape (n,)."""
-        weights: IntArray = np.where(self.counts, self.one * self.has.astype(np.int64) - share, 0)
+        weights: IntArray = np.where(self.counts, self.whole * self.has.astype(np.int64) - share, 0)
         return weights
 
     def of(self, people: BoolArray) -> int:
         """The share among some people, rounded up."""
-        return -(-self.one * int((self.has & people).sum()) // max(1, int((self.counts & people).sum())))
+        return -(-self.whole * int((self.has & people).sum()) // max(1, int((self.counts & people).sum())))
+
+    def apart(self, classes: IntArray, groups: IntArray) -> tuple[IntArray, IntArray]:
+        """Both with their parts for themselves, where everybody of a class or group has the values, or nobody has.
+
+        Of each part it then follows how many of it have them: of a class of twelve, eleven are in a group of which
+        nobody is ill, and so the class tells whether the last one is.
+        """
+        parts = joint_cells([classes, groups]) + max(int(classes.max(initial=0)), int(groups.max(initial=0))) + 1
+        by_class, by_group = (np.where(self._is_of_one(cells), parts, cells) for cells in (classes, groups))
+        return by_class, by_group
+
+    def _is_of_one(self, cells: IntArray) -> BoolArray:
+        """Who is in a cell of which everybody has the values, or nobody, shape (n,)."""
+        number = cells - NOT_IN
+        people, having = np.bincount(number), np.bincount(number, self.has)
+        is_of_one: BoolArray = ((having == 0) | (having == people))[number] & (cells != NOT_IN)
+        return is_of_one
 
     def within(self, cells: IntArray) -> IntArray:
         """The share in the cell of each person, rounded up, shape (n,)."""
         number = cells - NOT_IN
         having, counted = (np.bincount(number, of) for of in (self.has & self.counts, self.counts))
-        share: IntArray = np.ceil(self.one * having / np.maximum(counted, 1)).astype(np.int64)[number]
+        share: IntArray = np.ceil(self.whole * having / np.maximum(counted, 1)).astype(np.int64)[number]
         return share
 
 
@@ -123,22 +140,22 @@ class _Asked:
         ----------
         linked, before : all releases of rows, and those beside the candidate where that has rows
         """
-        rows, groups = self._cells(linked), self.table.told_to(self.readers)
-        failing = [(cells, self._fails_in(cells)) for cells in (rows, groups)]
-        found, shows = np.zeros(len(groups), dtype=bool), self._who_is_shown(before)
+        groups, shows = self.table.told_to(self.readers), self._who_is_shown(before)
+        rows = [self._cells(linked), *([np.where(shows, self._cells(before), NOT_IN)] if shows.any() else [])]
+        failing = [(cells, self._fails_in(cells)) for cells in (rows[0], groups)]
+        found = np.zeros(len(groups), dtype=bool)
         for share in _shares(self.demand, self.of.protected[self.column], self.of.is_in):
-            counted = self._counted(groups, share)
-            former = _Unions(np.where(shows, self._cells(before), NOT_IN), counted) if shows.any() else None
+            unions = [_Unions(*share.apart(cells, self._counted(groups, share))) for cells in rows]
             told = np.zeros(len(groups), dtype=np.int64)
             for cells, fails in failing:
                 told = np.maximum(told, np.where(fails, share.within(cells), 0))
-            for _ in range(MOST_TOLD):
-                union = None if former is None else self._failing(former, share, told)
-                if union is None:
-                    break
-                told[union] = np.maximum(told[union], share.of(union))
-            union = self._failing(_Unions(rows, counted), share, told)
-            found |= False if union is None else union
+            for former in unions[1:]:
+                for _ in range(MOST_TOLD):
+                    if (union := self._failing(former, share, told)) is None:
+                        break
+                    told[union] = np.maximum(told[union], share.of(union))
+            if (union := self._failing(unions[0], share, told)) is not None:
+                found |= union
         return found
 
     def _cells(self, rows: Sequence[LinkedClasses]) -> IntArray:
@@ -157,7 +174,7 @@ class _Asked:
 
         Readers know how many people a group has, so all with the values must be shown, or all without.
         """
-        shown, known = self.table.shown[self.column], np.zeros(int(groups.max(initial=0)) + 2, dtype=bool)
+        shown, known = self.table.published[self.column], np.zeros(int(groups.max(initial=0)) + 2, dtype=bool)
         for those in (share.has, ~share.has):
             people, seen = (np.bincount(groups[of] - NOT_IN, minlength=len(known)) for of in (those, those & shown))
             known |= (people > 0) & (people == seen)
@@ -190,7 +207,7 @@ class _Asked:
             size = int((share.counts & fresh).sum())
             if not size:
                 break
-            raised = -(-(share.one * int((share.has & fresh).sum()) + gain) // size)
+            raised = -(-(share.whole * int((share.has & fresh).sum()) + gain) // size)
             # What is told of the others of the union counts less as soon as the bound is above it.
             bound = max(bound + 1, min(raised, int(told[rest].min(initial=raised))))
         return found

@@ -34,7 +34,7 @@ def rows(classes: Sequence[int] | IntArray, ill: Sequence[int] | IntArray, *dema
 def table(groups: Sequence[int] | IntArray, hidden: Sequence[int] = ()) -> LinkedClasses:
     """A table by these groups and by illness, which shows all people but some."""
     shown = ~np.isin(np.arange(len(groups)), hidden)
-    return LinkedClasses(np.array(groups), 10, shown={"ill": shown})
+    return LinkedClasses(np.array(groups), 10, published={"ill": shown})
 
 
 def failing(candidate: LinkedClasses, others: Sequence[LinkedClasses], groups: LinkedClasses) -> list[int]:
@@ -57,7 +57,7 @@ def test_the_same_groups_coarser_ones_and_other_columns_tell_nothing() -> None:
     for groups in (AGES // 2, np.zeros(60), np.r_[AGES[:36], np.repeat([2, 3], 12)]):
         by_group = table(groups.astype(np.int64))
         assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
-    by_group = replace(table(np.minimum(AGES, 1)), shown={})  # it does not say who is ill
+    by_group = replace(table(np.minimum(AGES, 1)), published={})  # it does not say who is ill
     assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
 
 
@@ -83,6 +83,24 @@ def test_a_group_that_is_told_does_not_make_others_fail() -> None:
     ill = np.array([1] * 10 + [1, 0] * 5 + [0] * 10)
     by_class, by_group = rows(np.repeat([0, 1], [20, 10]), ill, most), table([0] * 10 + [1] * 20)
     assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
+
+
+def test_whoever_is_in_a_group_of_one_value_is_subtracted_alone() -> None:
+    """Of a class of twelve one is ill, and eleven are in a group of fifteen of which nobody is: it is the last one."""
+    by_class = rows(np.repeat([0, 1], [12, 14]), np.r_[1, [0] * 15, [1, 0] * 5], TWO)
+    by_group = table(np.r_[1, [0] * 15, [1] * 10])
+    assert known_by_difference(by_class, by_group) == 0
+    assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == [1]
+    diverse = replace(by_class, protected={"ill": KeptValues(np.r_[1, [0] * 14, [1, 0] * 5, 1], ("no", "yes"))})
+    assert failing(diverse, [], by_group) == []  # the group is of two values
+
+
+def test_so_is_whoever_is_in_a_class_of_one_value() -> None:
+    """A group of twelve, of whom eleven are in a class of fifteen that is homogeneous, as its spec allows."""
+    first = rows(np.r_[1, [0] * 15, [1] * 10], np.r_[1, [0] * 15, [1, 0] * 5])
+    linked = rows(np.zeros(26, dtype=int), np.r_[1, [0] * 15, [1, 0] * 5], TWO)
+    by_group = table(np.repeat([0, 1], [12, 14]))
+    assert failing(by_group, [first, linked], by_group) == [1]
 
 
 def test_who_has_a_value_is_known_where_all_of_them_are_shown_or_all_others() -> None:
@@ -152,6 +170,9 @@ def by_definition(by_class: IntArray, by_group: IntArray, ill: IntArray, alpha: 
     joint = np.unique(np.stack([by_class, by_group], axis=1), axis=0, return_inverse=True)[1]
     first = np.unique(joint, return_index=True)[1]
     columns = [of[first] == value for of in (by_class, by_group) for value in np.unique(of)]
+    # Of who is in a class or group of one value, each joint cell is known as well.
+    of_one = [len(set(ill[of == of[person]])) == 1 for person in first for of in (by_class, by_group)]
+    columns += [first == person for person, *known in zip(first, of_one[::2], of_one[1::2], strict=True) if any(known)]
     span = np.array(columns, dtype=float).T
     unions = np.array(list(product((0, 1), repeat=len(first))), dtype=float)
     unions = unions[np.abs(unions @ span @ np.linalg.pinv(span) - unions).max(axis=1) < 1e-9]
