@@ -207,9 +207,8 @@ class _Asked:
             size = int((share.counts & fresh).sum())
             if not size:
                 break
-            raised = -(-(share.whole * int((share.has & fresh).sum()) + gain) // size)
-            # What is told of the others of the union counts less as soon as the bound is above it.
-            bound = max(bound + 1, min(raised, int(told[rest].min(initial=raised))))
+            # Where it is raised above what is told of the rest, the union has failed already.
+            bound = max(bound + 1, -(-(share.whole * int((share.has & fresh).sum()) + gain) // size))
         return found
 
 

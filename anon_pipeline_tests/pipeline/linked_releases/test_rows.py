@@ -204,8 +204,9 @@ def test_a_former_version_of_the_dataset_is_counted_and_logged(
     assert "see across_releases" in caplog.text
 
 
-#: Where the groups of ages begin, and how many people's illness follows beside classes of 30, of 40 and 41, and of 60.
-EDGES = [(41, 2), (50, 0)]
+#: Where the groups of ages begin, and how many people's illness follows beside classes of 30, of 40 and 41, and of 60:
+#: that of the two who are 41, and of the fifteen who are 40, of whom each release leaves seventeen.
+EDGES = [(41, 17), (50, 0)]
 
 
 def few_ages(place: Place) -> Place:
@@ -225,7 +226,7 @@ def rows_of_few_ages(tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.mark.parametrize(("edge", "known"), EDGES)
 def test_groups_beside_rows_tell_what_follows_by_subtraction(rows_of_few_ages: Place, edge: int, known: int) -> None:
-    """A class of 17 is of ages 40 and 41; groups that end between the two tell the illness of the two who are 41."""
+    """A class of 17 is of ages 40 and 41; groups that end between the two tell the illness of both ages."""
     question = asked(rows_of_few_ages.groups(f"figures{edge}", [edge]))
     assert problems(question) == known
     assert (f"what {known} people have in groups of fewer than k follows" in question.remedy) == (known > 0)

@@ -12,6 +12,7 @@ from anon_pipeline.privacy.alpha_k import AlphaKAnonymity
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
+from anon_pipeline.privacy.k_map import KMap
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, known_by_difference
 from anon_pipeline.privacy.linked_releases.demands import failing_demands
@@ -85,6 +86,14 @@ def test_a_group_that_is_told_does_not_make_others_fail() -> None:
     assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
 
 
+def test_nor_does_a_part_of_it_beside_people_who_hold() -> None:
+    """A class has twenty of forty people of whom the table shows 80 % ill, ten of 70 %, and a group of twenty."""
+    most = AlphaKAnonymity(column="ill", alpha=0.75, k=2)
+    ill = np.repeat([1, 0, 1, 0, 1, 0, 1, 0], [16, 4, 7, 3, 5, 15, 16, 4])
+    by_class = rows(np.repeat([0, NOT_IN], [50, 20]), ill, most)
+    assert failing(by_class, [], table(np.repeat([0, NOT_IN, 1, 0], [20, 10, 20, 20]))) == []
+
+
 def test_whoever_is_in_a_group_of_one_value_is_subtracted_alone() -> None:
     """Of a class of twelve one is ill, and eleven are in a group of fifteen of which nobody is: it is the last one."""
     by_class = rows(np.repeat([0, 1], [12, 14]), np.r_[1, [0] * 15, [1, 0] * 5], TWO)
@@ -133,11 +142,24 @@ def test_what_others_tell_without_the_candidate_is_not_held_against_it() -> None
     assert failing(by_class, [everybody], by_group) == [12, 12]
 
 
+def test_others_who_show_less_of_the_column_do_not_tell_it() -> None:
+    by_class, by_group = rows(AGES // 2, np.zeros(60, dtype=int)), table(np.minimum(AGES, 1))
+    assert failing(rows(np.zeros(60, dtype=int), ILL, TWO), [by_class], by_group) == [12]
+
+
+def test_a_demand_on_a_population_is_not_asked_beside_a_table() -> None:
+    by_class = rows(AGES // 2, ILL, KMap(k=20, population="register.csv"))
+    assert failing(by_class, [], table(np.minimum(AGES, 1))) == []
+
+
 def test_who_is_in_no_class_is_what_a_group_has_more() -> None:
     """A demand is asked of the people of its own release, and a group that is not within its classes stays."""
     classes = np.where(AGES == 1, NOT_IN, AGES)
     by_class, by_group = rows(classes, ILL, TWO), table(np.minimum(AGES, 1))
     assert failing(by_class, [], by_group) == []
+    by_class = rows(np.where(AGES == 2, NOT_IN, 0), ILL, TWO)
+    assert failing(by_class, [], by_group) == [12]
+    assert failing(by_class, [], table(np.minimum(AGES, 1), np.flatnonzero(AGES == 0).tolist())) == []
     half = (np.arange(60) % 2 == 0) & (AGES != 1)
     assert failing(rows(np.where(half, NOT_IN, AGES // 2), ILL, TWO), [], by_group) == []
 
@@ -199,6 +221,30 @@ def test_some_union_in_the_span_of_classes_and_groups_fails_where_one_is_found_a
         assert bool(failing(of_rows, [], groups)) == bool(failing(groups, [of_rows], groups)) == expected
         newly += expected
     assert newly
+
+
+#: Twelve people who follow, and two classes in which a value has a larger share than any has among them.
+BESIDE = np.r_[AGES, [3] * 20, [4] * 20]
+
+
+def beside_larger_shares(others: Sequence[int]) -> IntArray:
+    """Values of the first 36, of whom the last twelve follow, and of classes in which one or another is common."""
+    return np.r_[np.array(others), np.arange(24) % 3, [0] * 14, [1, 2] * 3, [1] * 14, [0, 2] * 3]
+
+
+def test_two_values_of_three_are_asked_together() -> None:
+    ill = beside_larger_shares([*(np.arange(24) % 3), *[0, 1] * 6])
+    by_class = rows(np.maximum(BESIDE, 1), ill, LDiversity(column="ill", l=3))
+    by_group = table(np.minimum(BESIDE, 1) + np.maximum(BESIDE - 2, 0))
+    assert failing(by_class, [], by_group) == [12]
+
+
+def test_a_gap_may_be_any_value() -> None:
+    """Of twelve people a third is ill, a third is not, and of a third nobody knows; of all others half are ill."""
+    codes = np.r_[[1, 2] * 12, [0, 1, 2] * 4, [1, 2] * 12]
+    column = KeptValues(codes, (None, "no", "yes"))
+    by_class = rows(AGES // 2, ILL, AlphaKAnonymity(column="ill", alpha=0.6, k=10))
+    assert failing(replace(by_class, protected={"ill": column}), [], table(np.minimum(AGES, 1))) == [12]
 
 
 @pytest.mark.parametrize(
