@@ -239,6 +239,17 @@ def test_two_values_of_three_are_asked_together() -> None:
     assert failing(by_class, [], by_group) == [12]
 
 
+def test_intervals_of_numbers_are_asked_where_no_number_is_common() -> None:
+    """Twelve people have two each of six numbers below a hundred; six classes have more of one, and 101 or 102."""
+    classes = [[of] * 14 + [6 + of % 2] * 6 for of in range(6)]
+    codes = np.concatenate([np.arange(24) % 8, np.arange(12) % 6, np.arange(24) % 8, *classes])
+    ages = np.r_[AGES, np.repeat(np.arange(3, 9), 20)]
+    by_class = rows(np.maximum(ages, 1), ILL, LDiversity(column="ill", l=2, bins=(100.0,)))
+    numbers = KeptValues(codes, (1, 2, 3, 4, 5, 6, 101, 102), ordered=True)
+    by_group = table(np.minimum(ages, 1) + np.maximum(ages - 2, 0))
+    assert failing(replace(by_class, protected={"ill": numbers}), [], by_group) == [12]
+
+
 def test_a_gap_may_be_any_value() -> None:
     """Of twelve people a third is ill, a third is not, and of a third nobody knows; of all others half are ill."""
     codes = np.r_[[1, 2] * 12, [0, 1, 2] * 4, [1, 2] * 12]
