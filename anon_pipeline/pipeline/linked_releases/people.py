@@ -23,7 +23,7 @@ from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.pipeline.linked_releases.drawn import drawn_people
 from anon_pipeline.pipeline.linked_releases.same_people import Linked, follows_from_the_value
 from anon_pipeline.privacy.group_table import threshold_of
-from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses
+from anon_pipeline.privacy.linked_releases.classes import CountedColumn, KeptValues, LinkedClasses
 from anon_pipeline.privacy.linked_releases.tables import NOT_IN, LinkedTable
 from anon_pipeline.release import known_classes
 from anon_pipeline.sequential import release_history
@@ -196,8 +196,13 @@ def _placed_groups(
     by_readers = [name for name in table.step.columns if name in table.readers]
     others = [name for name in table.step.columns if name in readers - table.readers]
     kept = {name: placed_by([*by_readers, name]) for name in others}
-    tells = dict.fromkeys(set(table.step.columns) & protected - readers, shown)
-    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, published=tells)
+    # Whoever calls a column known must not so make what the table tells of it nobody's affair.
+    counted = {
+        name: CountedColumn(placed_by([other for other in [*by_readers, *others] if other != name]), shown)
+        for name in table.step.columns
+        if name in protected
+    }
+    return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, published=counted)
 
 
 def _classes_of_followed(home: Home, table: Linked, people: pa.Table) -> IntArray:

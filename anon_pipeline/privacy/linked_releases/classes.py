@@ -46,6 +46,21 @@ class KeptValues:
 
 
 @dataclass(frozen=True, eq=False)
+class CountedColumn:
+    """A column by which a table of groups counts.
+
+    Attributes
+    ----------
+    groups : the group of each person by the other columns, as far as readers know them, NOT_IN where it shows none of
+        their groups, shape (n,)
+    published : whether it shows the group of each person, shape (n,)
+    """
+
+    groups: IntArray
+    published: Flags
+
+
+@dataclass(frozen=True, eq=False)
 class LinkedClasses:
     """The classes of a release beside others of the same people.
 
@@ -59,7 +74,7 @@ class LinkedClasses:
     demands : its demands beyond k
     protected : the columns on which any of the releases has a demand, as this one shows them; by column
     drawn : who was drawn into it, shape (n,), where it holds a part only of those who have its classes
-    published : of a table of groups, by each column of it that readers do not know: whose group it shows, shape (n,)
+    published : of a table of groups: what it shows of columns on which any of the releases has a demand; by column
     """
 
     classes: IntArray
@@ -69,7 +84,7 @@ class LinkedClasses:
     demands: Sequence[PrivacyModel] = ()
     protected: Mapping[str, KeptValues] = field(default_factory=dict)
     drawn: Flags | None = None
-    published: Mapping[str, Flags] = field(default_factory=dict)
+    published: Mapping[str, CountedColumn] = field(default_factory=dict)
 
     @property
     def members(self) -> LinkedClasses:

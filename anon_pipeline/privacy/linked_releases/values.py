@@ -20,7 +20,13 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.privacy.base import PrivacyModel
-from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, joint_cells, told_together
+from anon_pipeline.privacy.linked_releases.classes import (
+    CountedColumn,
+    KeptValues,
+    LinkedClasses,
+    joint_cells,
+    told_together,
+)
 from anon_pipeline.privacy.linked_releases.demands import FailingDemand, histogram_of, is_as_fine
 from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 from anon_pipeline.privacy.sensitive import SensitiveModel
@@ -57,10 +63,10 @@ def failing_beside_groups(
             people, is_counted = np.zeros(len(table.classes), dtype=bool), True
             for name in sorted(set(columns) & set(table.published)):
                 if name in of.protected:
-                    asked = _Asked(of, demand, name, table, readers)
+                    asked = _Asked(of, demand, name, table.published[name], readers - {name})
                     people |= asked.newly(linked, [] if candidate is table else others)
                 else:
-                    people, is_counted = people | table.published[name], False
+                    people, is_counted = people | table.published[name].published, False
             if (people & of.is_in).any():
                 failing.append(FailingDemand(place, demand.demand(), int((people & of.is_in).sum()), is_counted))
     return failing
@@ -124,13 +130,13 @@ class _Asked:
 
     Attributes
     ----------
-    readers : the columns that readers of any of the releases know
+    readers : the other columns that readers of any of the releases know
     """
 
     of: LinkedClasses
     demand: PrivacyModel
     column: str
-    table: LinkedClasses
+    table: CountedColumn
     readers: frozenset[str]
 
     def newly(self, linked: Sequence[LinkedClasses], before: Sequence[LinkedClasses]) -> BoolArray:
@@ -140,7 +146,7 @@ class _Asked:
         ----------
         linked, before : all releases of rows, and those beside the candidate where that has rows
         """
-        groups, shows = self.table.told_to(self.readers), self._who_is_shown(before)
+        groups, shows = self.table.groups, self._who_is_shown(before)
         rows = [self._cells(linked), *([np.where(shows, self._cells(before), NOT_IN)] if shows.any() else [])]
         failing = [(cells, self._fails_in(cells)) for cells in (rows[0], groups)]
         found = np.zeros(len(groups), dtype=bool)
@@ -174,9 +180,9 @@ class _Asked:
 
         Readers know how many people a group has, so all with the values must be shown, or all without.
         """
-        shown, known = self.table.published[self.column], np.zeros(int(groups.max(initial=0)) + 2, dtype=bool)
+        published, known = self.table.published, np.zeros(int(groups.max(initial=0)) + 2, dtype=bool)
         for those in (share.has, ~share.has):
-            people, seen = (np.bincount(groups[of] - NOT_IN, minlength=len(known)) for of in (those, those & shown))
+            people, seen = (np.bincount(groups[of] - NOT_IN, minlength=len(known)) for of in (those, those & published))
             known |= (people > 0) & (people == seen)
         return np.where(known[groups - NOT_IN], groups, NOT_IN)
 

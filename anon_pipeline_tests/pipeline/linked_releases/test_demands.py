@@ -109,6 +109,12 @@ class Ages:
     def groups(self, **more: Any) -> Run:
         return self.place.groups("figures", [31], **more)
 
+    def groups_that_call_it_known(self) -> Run:
+        """The same table of a spec by which everybody knows who is ill."""
+        bins = {"age": {"steps": [{"technique": "bin", "edges": [31]}]}, "ill": {"role": "quasi_identifier"}}
+        step = {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}
+        return self.place.run("figures", of_columns=bins, target="income", steps=[step])
+
 
 @pytest.fixture
 def ages(tmp_path: Path) -> Ages:
@@ -136,6 +142,14 @@ def test_a_class_less_a_group_is_homogeneous_though_it_has_enough_people(ages: A
         f"beside patients/{first.version}, of the same people, what follows by subtraction is of at least 12 people of "
         f"whom a demand of patients/{first.version} does not hold: every class has at least 2 distinct"
     ) in question.remedy
+
+
+def test_so_it_is_where_the_table_says_that_everybody_knows_it(ages: Ages) -> None:
+    """A role in another spec would have been the way past the demand."""
+    first = released(ages.rows())
+    question = asked(ages.groups_that_call_it_known())
+    assert problems(question) == 12
+    assert f"a demand of patients/{first.version} does not hold" in question.remedy
 
 
 def test_so_it_is_where_the_table_was_first(ages: Ages) -> None:

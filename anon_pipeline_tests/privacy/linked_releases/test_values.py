@@ -14,7 +14,7 @@ from anon_pipeline.privacy.beta_likeness import BetaLikeness
 from anon_pipeline.privacy.delta_disclosure import DeltaDisclosure
 from anon_pipeline.privacy.k_map import KMap
 from anon_pipeline.privacy.l_diversity import LDiversity
-from anon_pipeline.privacy.linked_releases.classes import KeptValues, LinkedClasses, known_by_difference
+from anon_pipeline.privacy.linked_releases.classes import CountedColumn, KeptValues, LinkedClasses, known_by_difference
 from anon_pipeline.privacy.linked_releases.demands import failing_demands
 from anon_pipeline.privacy.linked_releases.tables import NOT_IN
 from anon_pipeline.privacy.linked_releases.values import failing_beside_groups
@@ -34,8 +34,8 @@ def rows(classes: Sequence[int] | IntArray, ill: Sequence[int] | IntArray, *dema
 
 def table(groups: Sequence[int] | IntArray, hidden: Sequence[int] = ()) -> LinkedClasses:
     """A table by these groups and by illness, which shows all people but some."""
-    shown = ~np.isin(np.arange(len(groups)), hidden)
-    return LinkedClasses(np.array(groups), 10, published={"ill": shown})
+    counted = CountedColumn(np.array(groups), ~np.isin(np.arange(len(groups)), hidden))
+    return LinkedClasses(np.array(groups), 10, published={"ill": counted})
 
 
 def failing(candidate: LinkedClasses, others: Sequence[LinkedClasses], groups: LinkedClasses) -> list[int]:
