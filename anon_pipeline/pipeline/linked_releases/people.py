@@ -197,10 +197,11 @@ def _placed_groups(
     others = [name for name in table.step.columns if name in readers - table.readers]
     kept = {name: placed_by([*by_readers, name]) for name in others}
     # Whoever calls a column known must not so make what the table tells of it nobody's affair.
+    known = [*by_readers, *others]
     counted = {
-        name: CountedColumn(placed_by([other for other in [*by_readers, *others] if other != name]), shown)
+        name: CountedColumn(placed_by([of for of in known if of != name]), shown, groups_of([columns[name]]))
         for name in table.step.columns
-        if name in protected
+        if name in protected or name not in readers
     }
     return LinkedClasses(placed_by(by_readers), groups.threshold, table.readers, kept, published=counted)
 

@@ -54,10 +54,12 @@ class CountedColumn:
     groups : the group of each person by the other columns, as far as readers know them, NOT_IN where it shows none of
         their groups, shape (n,)
     published : whether it shows the group of each person, shape (n,)
+    codes : the number of each person's value, shape (n,)
     """
 
     groups: IntArray
     published: Flags
+    codes: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +76,7 @@ class LinkedClasses:
     demands : its demands beyond k
     protected : the columns on which any of the releases has a demand, as this one shows them; by column
     drawn : who was drawn into it, shape (n,), where it holds a part only of those who have its classes
-    published : of a table of groups: what it shows of columns on which any of the releases has a demand; by column
+    published : of a table of groups: its columns that readers do not know, or that are protected; by column
     """
 
     classes: IntArray

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array
@@ -61,15 +61,23 @@ def failing_beside_groups(
         for demand in (asked for asked in of.demands if asked.population_file is None):
             columns = of.protected if demand.sensitive_column is None else [demand.sensitive_column]
             people, is_counted = np.zeros(len(table.classes), dtype=bool), True
-            for name in sorted(set(columns) & set(table.published)):
-                if name in of.protected:
-                    asked = _Asked(of, demand, name, table.published[name], readers - {name})
+            for name, counted in product(sorted(columns), table.published.items()):
+                if name == counted[0] and name not in of.protected:
+                    people, is_counted = people | counted[1].published, False
+                elif name in of.protected and _tells(*counted, name, of):
+                    asked = _Asked(of, demand, name, counted[1], readers - {name})
                     people |= asked.newly(linked, [] if candidate is table else others)
-                else:
-                    people, is_counted = people | table.published[name].published, False
             if (people & of.is_in).any():
                 failing.append(FailingDemand(place, demand.demand(), int((people & of.is_in).sum()), is_counted))
     return failing
+
+
+def _tells(name: str, counted: CountedColumn, protected: str, of: LinkedClasses) -> bool:
+    """Whether a column of a table tells a protected one: it is the same, or that follows from it, as from a code."""
+    if name == protected:
+        return True
+    codes = counted.codes[of.is_in]
+    return len(np.unique(joint_cells([codes, of.protected[protected].codes[of.is_in]]))) == len(np.unique(codes))
 
 
 @dataclass(frozen=True, eq=False)

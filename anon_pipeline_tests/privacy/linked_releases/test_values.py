@@ -34,7 +34,8 @@ def rows(classes: Sequence[int] | IntArray, ill: Sequence[int] | IntArray, *dema
 
 def table(groups: Sequence[int] | IntArray, hidden: Sequence[int] = ()) -> LinkedClasses:
     """A table by these groups and by illness, which shows all people but some."""
-    counted = CountedColumn(np.array(groups), ~np.isin(np.arange(len(groups)), hidden))
+    published = ~np.isin(np.arange(len(groups)), hidden)
+    counted = CountedColumn(np.array(groups), published, np.zeros(len(groups), dtype=np.int64))
     return LinkedClasses(np.array(groups), 10, published={"ill": counted})
 
 
@@ -60,6 +61,15 @@ def test_the_same_groups_coarser_ones_and_other_columns_tell_nothing() -> None:
         assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
     by_group = replace(table(np.minimum(AGES, 1)), published={})  # it does not say who is ill
     assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == []
+
+
+def test_a_code_from_which_the_column_follows_tells_it() -> None:
+    """The table has no diagnosis and a code of it, with two codes of those who are not ill."""
+    by_class, groups = rows(AGES // 2, ILL, TWO), np.minimum(AGES, 1)
+    for codes, told in ((np.where(ILL == 1, 0, 1 + np.arange(60) % 2), [12]), (np.arange(60) % 4 // 2, [])):
+        counted = CountedColumn(groups, np.ones(60, dtype=bool), codes)
+        by_group = replace(table(groups), published={"code": counted})
+        assert failing(by_class, [], by_group) == failing(by_group, [by_class], by_group) == told
 
 
 def test_what_the_table_tells_alone_is_not_held_against_either() -> None:
