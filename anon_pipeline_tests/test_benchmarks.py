@@ -16,7 +16,7 @@ import pytest
 
 from anon_pipeline_tests.end_to_end.harness import module
 from anon_pipeline_tests.skips import require_spark
-from benchmarks import large, scale
+from benchmarks import large, mutants, scale
 from benchmarks.peers import runner
 from benchmarks.peers.data import ADULT, GUIDANCE, QUASI_IDENTIFIERS, TARGET
 from benchmarks.peers.environments import TOOLS, Tool
@@ -78,3 +78,20 @@ def test_our_adapters_group_people(tool: Tool, tmp_path: Path, monkeypatch: pyte
     assert cost.cpu > 0
     classes = pd.read_parquet(tmp_path / "released.parquet")["#class"].value_counts()
     assert classes.min() >= 10
+
+
+@pytest.mark.long
+def test_each_mutant_that_is_listed_as_equivalent_is_a_mutant_of_the_code() -> None:
+    mutants.require_matched(ROOT)
+
+
+@pytest.mark.parametrize("name", ["anon_pipeline/arrays.py:gone", "anon_pipeline/cli/app.py:names_in: 0 -> 1"])
+def test_mutants_are_not_planted_beside_a_judgement_of_none(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = tmp_path / "equivalent.yaml"
+    listed.write_text(f'- {{mutant: "{name}", reason: one of a former version}}\n')
+    monkeypatch.setattr(mutants, "EQUIVALENT", listed)
+    monkeypatch.setattr(sys, "argv", ["mutants"])
+    with pytest.raises(SystemExit, match=name):
+        mutants.main()

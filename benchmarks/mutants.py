@@ -3,7 +3,8 @@
 A mutant that no test notices is a promise that could stop being kept. Each is drawn at random (`--seed`) from all
 places of a room that can be changed (`mutations`), and is tried with the tests that run the changed line: first those
 that have noticed much in little time. Mutants that change nothing which anybody could notice are listed, with the
-reason, in `mutants_equivalent.yaml`; they count neither as killed nor as survived.
+reason, in `mutants_equivalent.yaml`; they count neither as killed nor as survived. A list with an entry that fits no
+mutant any more is refused.
 
 A mutant gets `--seconds` of tests, by the time that they take without it; one that they do not notice has survived,
 so that a rate is at least what is printed. Each is tried in a process forked off one that has loaded the large
@@ -296,12 +297,20 @@ def equivalents() -> dict[str, str]:
     return {one["mutant"]: one["reason"] for one in yaml.safe_load(EQUIVALENT.read_text()) or []}
 
 
-def unmatched(root: Path) -> list[str]:
-    """Listed equivalents that judge no mutant of today's code; what they said may hold no longer."""
-    names = {mutant.name for room in ROOMS.values() for file in room.files(root) for mutant in mutants_of(root, file)}
-    return [
-        name for name in equivalents() if name not in names and not any(known.startswith(f"{name}:") for known in names)
-    ]
+def require_matched(root: Path) -> None:
+    """
+    Raises
+    ------
+    SystemExit
+        Where a listed equivalent judges no mutant of today's code; what it says may hold no longer.
+    """
+    files = {file for room in ROOMS.values() for file in room.files(root)}
+    listed = {root / name.partition(":")[0] for name in equivalents()}
+    mutants = [mutant for file in files & listed for mutant in mutants_of(root, file)]
+    names = {name for mutant in mutants for name in (mutant.name, f"{mutant.file}:{mutant.function}")}
+    stale = [name for name in equivalents() if name not in names]
+    if stale:
+        sys.exit(f"{EQUIVALENT}: these fit no mutant any more; judge them anew, or remove them: {', '.join(stale)}")
 
 
 def drawn(root: Path, room: Room, number: int, seed: int) -> list[Mutant]:
@@ -357,10 +366,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of tests per mutant")
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
+    require_matched(ROOT)
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         copy = copied(Path(folder))
-        for name in unmatched(copy):
-            print(f"listed, but no mutant is called so: {name}", flush=True)
         table = [f"{'room':10} {'tried':>6} {'killed':>7} {'equivalent':>11} {'survived':>9} {'rate':>7}"]
         for room in chosen.rooms:
             table.append(tried(room, copy, chosen))
