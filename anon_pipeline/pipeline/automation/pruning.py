@@ -31,7 +31,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import alerts
 from anon_pipeline.pipeline.automation.operations import Keep
 from anon_pipeline.pipeline.automation.past_runs import ENOUGH
-from anon_pipeline.pipeline.automation.retention import is_stage, remove_older, remove_stage
+from anon_pipeline.pipeline.automation.retention import Removal, is_stage, remove_older, remove_stage
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG
 from anon_pipeline.pipeline.tracking.runs import DAGSTER_RUN, PARENT, Tracking
@@ -95,13 +95,22 @@ class Pruning:
         return self.now - self.keep.older_than.total_seconds()
 
     def prune(self, instance: dg.DagsterInstance) -> Pruned:
-        """Remove old, unused runs, results and files; waits until another pruning has ended."""
+        """Remove old, unused runs, results and files; waits until another pruning has ended.
+
+        Raises
+        ------
+        Unavailable
+            Where something cannot be removed.
+        """
         with self.home.lock("prune"):
             named = set(_runs_of_standing_releases(self.home))
             runs = self._prune_runs(instance, named)
             tracked = self._prune_tracked(instance, named)
-            results, in_use = self._prune_results()
-            return Pruned(runs, tracked, results, self._prune_files(), in_use)
+            removal = Removal()
+            results, in_use = self._prune_results(removal)
+            files = self._prune_files(removal)
+            removal.require_complete()
+            return Pruned(runs, tracked, results, files, in_use)
 
     def _prune_runs(self, instance: dg.DagsterInstance, named: set[str]) -> int:
         records = list(_ended(instance))
@@ -146,7 +155,7 @@ class Pruning:
         is_young = ended is None or ended / 1000 >= self.before
         return is_young or run.info.status == "RUNNING" or run.data.tags.get(DAGSTER_RUN) in alive
 
-    def _prune_results(self) -> tuple[list[str], list[str]]:
+    def _prune_results(self, removal: Removal) -> tuple[list[str], list[str]]:
         """Remove stored results of steps that are no longer in the graph of the dataset."""
         removed, in_use = [], []
         for spec in self.specs:
@@ -159,18 +168,16 @@ class Pruning:
                     self.home.lock(f"run-{spec.dataset}", timeout=0),
                     self.home.lock(f"dataset-{spec.dataset}", timeout=0),
                 ):
-                    for place in places:
-                        if is_stage(place, self.before):
-                            removed.append(f"{spec.dataset}/{place.name}")
-                            if not self.dry:
-                                remove_stage(place)
+                    old = [place for place in places if is_stage(place, self.before)]
+                    gone = old if self.dry else removal.of(old, remove_stage)
+                    removed += [f"{spec.dataset}/{place.name}" for place in gone]
             except Timeout:
                 in_use.append(spec.dataset)
         return removed, in_use
 
-    def _prune_files(self) -> int:
-        folders = ("errors", "spill", alerts.FOLDER)
-        return sum(remove_older(self.home.private / folder, self.before, self.dry) for folder in folders)
+    def _prune_files(self, removal: Removal) -> int:
+        folders = (self.home.private / name for name in ("errors", "spill", alerts.FOLDER))
+        return sum(len(remove_older(folder, self.before, None if self.dry else removal)) for folder in folders)
 
 
 def _ended(instance: dg.DagsterInstance) -> Iterator[dg.RunRecord]:

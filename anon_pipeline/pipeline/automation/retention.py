@@ -8,14 +8,15 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 from filelock import Timeout
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home, remove_leftovers, scratch
 from anon_pipeline.pipeline.refusals import FOLDER
 from anon_pipeline.pipeline.tracking.logged_guide import guides_in
@@ -54,11 +55,13 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
     ------
     InputError
         Where the spec states no such period.
+    Unavailable
+        Where something cannot be removed; all else is.
     """
     if spec.retention is None:
         raise InputError(f"{spec.dataset}: its spec states no period; add retention: {{private_days: 30}}")
     now = time.time() if now is None else now
-    before = now - spec.retention.private_days * DAY
+    before, removal = now - spec.retention.private_days * DAY, Removal()
     # The locks of a whole run and of a step, so that nothing is removed while they are running.
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
         guides = [] if spec.is_synthetic else guides_in(home.private / "mlflow" / "artifacts" / spec.dataset)
@@ -68,14 +71,13 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
             home.private / spec.dataset / known_classes.FOLDER,
         ]
         _date_back([home.private / spec.dataset, *guides, *quoting], now)
-        stages = [place for place in sorted((home.private / spec.dataset).glob("*")) if is_stage(place, before)]
-        for place in stages:
-            remove_stage(place)
-        for file in guides:
-            if _touched(file) < before:
-                file.unlink()
+        old = [place for place in _entries(home.private / spec.dataset) if is_stage(place, before)]
+        stages = removal.of(old, remove_stage)
+        removal.of(file for file in guides if _is_older(file, before))
+    files = [len(remove_older(folder, before, removal)) for folder in quoting]
     _remove_work_of_killed_commands(home, spec.dataset)
-    return Expired([place.name for place in stages], *(remove_older(folder, before) for folder in quoting))
+    removal.require_complete()
+    return Expired([place.name for place in stages], *files)
 
 
 def _remove_work_of_killed_commands(home: Home, dataset: str) -> None:
@@ -93,8 +95,9 @@ def is_stage(place: Path, before: float) -> bool:
 
     A step that was killed before it named its first result the current one has left the folder of this result only.
     """
-    marks = [mark for mark in (place / "current", place / ".writing", *place.glob(RESULT)) if mark.exists()]
-    return bool(marks) and all(_touched(mark) < before for mark in marks)
+    marks = [path for path in _entries(place) if path.name in ("current", ".writing") or fnmatch(path.name, RESULT)]
+    dates = [date for mark in marks if mark.exists() and (date := _touched(mark)) is not None]
+    return bool(dates) and max(dates) < before
 
 
 def remove_stage(place: Path) -> None:
@@ -102,38 +105,111 @@ def remove_stage(place: Path) -> None:
 
     If the process is killed in between, the next retention finds the rest, and no step loads half a result.
     """
-    for path in place.iterdir():
+    for path in _entries(place):
         if path.is_dir():
-            shutil.rmtree(path)
-    shutil.rmtree(place)
+            shutil.rmtree(path, ignore_errors=True)  # what is left of it is told below
+    _remove(place)
 
 
-def remove_older(folder: Path, before: float, dry: bool = False) -> int:
-    """Remove files in a folder that are older than a moment, or only count them if `dry`; returns their number."""
-    removed = 0
-    for path in folder.glob("*"):
-        with suppress(FileNotFoundError):  # another dataset's engine cleans up behind itself
-            if _touched(path) >= before:
-                continue
-            if dry:
-                pass
-            elif path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path)
-            else:
-                path.unlink()
-            removed += 1
-    return removed
+@dataclass
+class Removal:
+    """The removal of many things, of which one that cannot be removed keeps no other.
+
+    Attributes
+    ----------
+    left : what could not be removed, and what the system says of it
+    """
+
+    left: list[str] = field(default_factory=list)
+
+    def of(self, paths: Iterable[Path], remove: Callable[[Path], None] | None = None) -> list[Path]:
+        """Remove files or folders, each with all that is in it; returns those that are gone."""
+        gone = []
+        for path in paths:
+            try:
+                (remove or _remove)(path)
+            except OSError as error:
+                if os.path.lexists(path):  # if not, somebody else was quicker
+                    self.left.append(f"{path} ({error.strerror})")
+                    continue
+            gone.append(path)
+        return gone
+
+    def require_complete(self) -> None:
+        """
+        Raises
+        ------
+        Unavailable
+            With what is left.
+        """
+        if self.left:
+            raise Unavailable(
+                f"cannot be removed: {', '.join(self.left)}; all else that is old enough is removed; make these "
+                "writable, and do this again"
+            )
+
+
+def remove_older(folder: Path, before: float, removal: Removal | None = None) -> list[Path]:
+    """Remove what is in a folder and older than a moment; returns that. Without a removal nothing is removed."""
+    old = [path for path in _entries(folder) if _is_older(path, before)]
+    return old if removal is None else removal.of(old)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it, though somebody else may be removing the same.
+
+    Raises
+    ------
+    OSError
+        Where something of it is left.
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)  # passes over what is gone before it is its turn
+        if path.exists():
+            shutil.rmtree(path)  # says why
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _date_back(places: Iterable[Path], now: float) -> None:
     """Let what a clock that was ahead has dated after this moment be as old as this moment; it would never expire."""
-    for path in (each for place in places for each in (place, *place.rglob("*"))):
+    for place in places:
+        for path in (place, *_below(place)):
+            with suppress(FileNotFoundError):
+                if path.lstat().st_mtime > now:
+                    os.utime(path, (now, now), follow_symlinks=False)
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What is in a folder; nothing where it is none (any more)."""
+    try:
+        return sorted(folder.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _below(path: Path) -> Iterator[Path]:
+    """Everything below a path, also where somebody removes a part of it meanwhile, at which `rglob` ends."""
+    for folder, folders, files in os.walk(path):
+        yield from (Path(folder) / name for name in (*folders, *files))
+
+
+def _is_older(path: Path, before: float) -> bool:
+    """Whether something is there, and older than a moment."""
+    date = _touched(path)
+    return date is not None and date < before
+
+
+def _touched(path: Path) -> float | None:
+    """When any file in it was last written, seconds since 1970; the time of the folder changes with every removal.
+
+    None where it is gone.
+    """
+    dates = []
+    for file in _below(path):
         with suppress(FileNotFoundError):
-            if path.lstat().st_mtime > now:
-                os.utime(path, (now, now), follow_symlinks=False)
-
-
-def _touched(path: Path) -> float:
-    """When any file in it was last written, seconds since 1970; the time of the folder changes with every removal."""
-    files = [file for file in path.rglob("*") if not file.is_dir()]
-    return max(file.lstat().st_mtime for file in files or [path])
+            if not file.is_dir():
+                dates.append(file.lstat().st_mtime)
+    with suppress(FileNotFoundError):
+        return max(dates or [path.lstat().st_mtime])
+    return None

@@ -56,7 +56,7 @@ def keep_guide(tracking: Tracking, dataset: str, run: str, model: FittedModel, t
         kept = register(tracking, folder, name_of(dataset), dataset, run, {"model": model.name})
     for file in guides_in(artifacts):
         if kept.model_id not in file.parts:
-            file.unlink()
+            file.unlink(missing_ok=True)
     for former in client.search_model_versions(f"name = '{kept.name}'"):
         if str(former.version) != kept.version and REMOVED not in former.tags:
             client.set_model_version_tag(kept.name, former.version, REMOVED, f"when version {kept.version} was logged")

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from anon_pipeline import home as home_module
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home, scratch
 from anon_pipeline.learning.guide import FittedModel
 from anon_pipeline.learning.models import Task
@@ -220,7 +220,7 @@ def test_a_removal_that_was_killed_is_completed(home: Home, monkeypatch: pytest.
     place = store(home, "raw_data", 31)
     remove = shutil.rmtree
 
-    def killed(path: Path) -> None:
+    def killed(path: Path, **_: object) -> None:
         (path / PEOPLE).unlink()
         raise SystemExit
 
@@ -233,6 +233,78 @@ def test_a_removal_that_was_killed_is_completed(home: Home, monkeypatch: pytest.
     assert retention.shutil.rmtree is remove
     assert expire(home, SPEC, NOW).stages == ["raw_data"]
     assert not place.exists()
+
+
+def test_what_somebody_else_removes_meanwhile_keeps_nothing_else(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another retention of the same home, or a person: half of a result stayed, and all results after it."""
+    stored = [store(home, name, 31) for name in ("raw_data", "utility")]
+    spilled = home.private_folder("spill", "killed")
+    for name in "ab":
+        (spilled / name).write_text("Zebulon")
+    aged(spilled, 31)
+    guide = home.private_folder("mlflow", "artifacts", "people", "models", "m-1", "artifacts") / logged_guide.PICKLE
+    guide.write_bytes(b"a tree")
+    aged(guide, 31)
+    unlink, taken = os.unlink, set[Path]()
+
+    def too_late(path: Path | str, *, dir_fd: int | None = None) -> None:
+        folder = Path(path).parent if dir_fd is None else Path(f"/proc/self/fd/{dir_fd}").resolve()
+        unlink(path, dir_fd=dir_fd)
+        if folder not in taken:
+            taken.add(folder)
+            raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", too_late)
+        assert expire(home, SPEC, NOW) == retention.Expired(["raw_data", "utility"], spilled=1)
+    assert {spilled, guide.parent} < taken
+    assert not any(path.exists() for path in (*stored, spilled, guide))
+
+
+def test_a_folder_that_goes_while_it_is_looked_at_is_nothing_to_be_removed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store(home, "raw_data", 31)
+    going = home.private_folder("errors", "going")
+    (going / "some.txt").write_text("Zebulon")
+    aged(going, 31)
+    walk = os.walk
+
+    def gone(path: Path) -> object:
+        found = [*walk(path)]
+        if path == going:
+            shutil.rmtree(going, ignore_errors=True)
+        return found
+
+    monkeypatch.setattr(os, "walk", gone)
+    assert expire(home, SPEC, NOW) == retention.Expired(["raw_data"])
+    assert not going.exists()
+
+
+def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that lets nobody remove a file, such as one with snapshots or a mount in the private zone."""
+    kept, gone = store(home, "raw_data", 31), store(home, "utility", 31)
+    story = home.private_folder("errors") / "some.txt"
+    story.write_text("Zebulon")
+    aged(story, 31)
+    unlink = os.unlink
+
+    def refused(path: Path | str, *, dir_fd: int | None = None) -> None:
+        folder = Path(path).parent if dir_fd is None else Path(f"/proc/self/fd/{dir_fd}").resolve()
+        if folder.parent == kept:
+            raise PermissionError(1, "Operation not permitted", str(path))
+        unlink(path, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refused)
+        with pytest.raises(Unavailable) as told:
+            expire(home, SPEC, NOW)
+    assert str(told.value) == (
+        f"cannot be removed: {kept} (Operation not permitted); all else that is old enough is removed; make these "
+        "writable, and do this again"
+    )
+    assert [path.exists() for path in (kept, gone, story)] == [True, False, False]
+    assert expire(home, SPEC, NOW) == retention.Expired(["raw_data"])
 
 
 @pytest.mark.parametrize("old", ["current", ".writing"])
