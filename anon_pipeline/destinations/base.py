@@ -39,6 +39,14 @@ class Release:
             last_version(home, entry.dataset) == entry.version,
         )
 
+    @property
+    def has_manifest(self) -> bool:
+        """Whether the manifest is there, and the one that the ledger says."""
+        try:
+            return sha256_of(self.folder / MANIFEST) == self.manifest_hash
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     @cached_property
     def manifest(self) -> dict[str, Any]:
         content: dict[str, Any] = json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))
@@ -67,7 +75,12 @@ class Release:
         return column_of(name, type_, self.manifest)
 
     def altered(self) -> list[str]:
-        """Files that differ from the manifest. A release with such files is never delivered or compared with copies."""
+        """Files that differ from the manifest, or the manifest itself from the ledger.
+
+        A release with such files is never delivered or compared with copies.
+        """
+        if not self.has_manifest:
+            return [MANIFEST]
         return [
             name
             for name, facts in self.files.items()

@@ -135,7 +135,7 @@ def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
             if not release.current and not place.keeps_former:
                 record.note(home, release.dataset, release.version, destination, REPLACED)
                 continue
-            if not (release.current and place.holds(release)):
+            if not (release.current and release.has_manifest and place.holds(release)):
                 record.note(home, release.dataset, release.version, destination, PUTTING)
                 if altered := release.altered():
                     raise InputError(f"the folder of the release is not what it was: {altered[0]} was altered")
@@ -183,9 +183,9 @@ def _take_back(home: Home, release: Release, copy: Copy) -> list[str]:
     try:
         place = _place(copy.place)
         if is_noted and not place.remains(release):
-            return []
+            return _put_successor(home, release.dataset, copy.place)
         is_noted = False
-        _put_successor(home, release.dataset, copy.place, place)
+        failures = _put_successor(home, release.dataset, copy.place)
         left = place.take_back(release)
         record.note(home, release.dataset, release.version, copy.place, TAKEN_BACK, left)
         log.info("%s: %s is taken back at %s; %s", release.dataset, release.version, copy.place.label, left)
@@ -195,20 +195,22 @@ def _take_back(home: Home, release: Release, copy: Copy) -> list[str]:
         if not is_noted:
             record.note(home, release.dataset, release.version, copy.place, FAILED, message)
         return [f"{copy.place.label}: {message}"]
-    return []
+    return failures
 
 
-def _put_successor(home: Home, dataset: str, destination: Destination, place: Place) -> None:
-    """Put the release that is current after a withdrawal to a place that has it, or had it before it was replaced."""
+def _put_successor(home: Home, dataset: str, destination: Destination) -> list[str]:
+    """Put the release that is current after a withdrawal to a place that has it, had it or should have had it.
+
+    Returns a sentence where the place failed: then the withdrawn release is taken back all the same.
+    """
     entry = ledger.current(home, dataset)
     if entry is None:
-        return
-    known = [copy for copy in record.read(home, dataset, entry.version) if copy.place.label == destination.label]
-    release = Release.of(home, entry)
-    if known and known[0].state in (STANDS, REPLACED) and not release.altered():
-        if not place.holds(release):
-            place.put(release)
-        record.note(home, dataset, entry.version, destination, STANDS)
+        return []
+    known = {copy.place.label: copy.state for copy in record.read(home, dataset, entry.version)}
+    if known.get(destination.label, TAKEN_BACK) == TAKEN_BACK:
+        return []
+    failures = _put(home, Release.of(home, entry), [destination])
+    return [f"{failure} ({entry.version}, which is the current release now)" for failure in failures]
 
 
 def _without_label(sentence: str, place: Destination) -> str:

@@ -150,7 +150,7 @@ class DatabaseSchema:
         found = self._rows(
             cursor,
             "SELECT nspname::text, relname::text FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace "
-            f"WHERE relkind = 'r' AND obj_description(pg_class.oid, 'pg_class') = {literal(_about(release))} "
+            f"WHERE relkind = 'r' AND {_is_about(release)} "
             "AND pg_has_role(relowner, 'USAGE') ORDER BY 1, 2",
         )
         names = {release.dataset, f"{release.dataset}_classes"}
@@ -285,6 +285,15 @@ def _about(release: Release) -> str:
     """The comment on the tables of a release."""
     about = f"{release.manifest.get('description') or release.dataset} (release {release.version})"
     return about.replace(chr(0), "")
+
+
+def _is_about(release: Release) -> str:
+    """The condition for a table whose comment names a release; by its end alone where the manifest was altered."""
+    comment = "obj_description(pg_class.oid, 'pg_class')"
+    if release.has_manifest:
+        return f"{comment} = {literal(_about(release))}"
+    end = f" (release {release.version})"
+    return f"right({comment}, {len(end)}) = {literal(end)}"
 
 
 def _is(release: Release) -> str:

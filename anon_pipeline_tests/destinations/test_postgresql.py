@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -262,6 +263,20 @@ def test_a_withdrawal_is_not_done_while_a_table_of_the_release_is_there(
 
 
 @pytest.mark.long
+def test_a_release_whose_folder_somebody_has_removed_is_taken_back(home: Home, server: Server) -> None:
+    """Its description stood in the manifest, without which the withdrawal ended before the server was asked."""
+    deliver(home, publish(home, "v1"), place())
+    server.execute(f"CREATE SCHEMA theirs AUTHORIZATION writer; ALTER TABLE {QUOTED}.people_classes SET SCHEMA theirs")
+    shutil.rmtree(home.releases / DATASET / "v1")
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match=r"still says that it holds this release: theirs\.people_classes; drop it"):
+        delivery.deliver(home, DATASET, "v1")
+    server.execute("DROP SCHEMA theirs CASCADE")
+    delivery.deliver(home, DATASET, "v1")
+    assert delivery.verify(home) == []
+    assert server.ask(f"SELECT count(*) FROM pg_tables WHERE schemaname = '{SCHEMA}'", "postgres").strip() == "0"
+
+
 def test_a_table_that_was_moved_before_it_was_replaced_is_told_too(home: Home, server: Server) -> None:
     server.execute("DROP SCHEMA IF EXISTS theirs CASCADE; CREATE SCHEMA theirs")
     deliver(home, publish(home, "v1"), place())

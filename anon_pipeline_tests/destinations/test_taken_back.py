@@ -151,3 +151,57 @@ def test_a_withdrawal_that_finds_nothing_says_so(home: Home, place: Destination)
     delivery.deliver(home, DATASET, "v1")
     (copy,) = record.read(home, DATASET, "v1")
     assert (copy.state, copy.why) == (record.TAKEN_BACK, ABSENT)
+
+
+@pytest.mark.parametrize("state", [record.FAILED, record.PUTTING])
+def test_the_current_release_follows_though_it_never_came_there_before(
+    home: Home, place: Destination, state: str
+) -> None:
+    """A delivery that had failed, or was killed, left the place without a release after a withdrawal."""
+    record.note(home, DATASET, publish(home, "v1"), place, state)
+    deliver(home, publish(home, "v2"), place)
+    withdraw(home, "v2", "too much")
+    delivery.deliver(home, DATASET, "v2")
+    assert (states(home, "v1"), states(home, "v2")) == ([record.STANDS], [record.TAKEN_BACK])
+    assert (delivery.verify(home), len(files(place))) == ([], 1)
+
+
+def test_a_withdrawn_release_is_taken_back_though_its_successor_cannot_be_put_there(
+    home: Home, place: Destination
+) -> None:
+    """The successor's failure kept the rows of the withdrawn release, or it was not told that it is not there."""
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place)
+    altered = home.releases / DATASET / "v1" / "report.html"
+    content = altered.read_bytes()
+    altered.write_text("<p>something else</p>")
+    withdraw(home, "v2", "too much")
+    for _ in range(2):
+        with pytest.raises(NotDelivered) as told:
+            delivery.deliver(home, DATASET, "v2")
+        assert str(told.value) == (
+            f"people/v2 is withdrawn, but not every destination follows: {place.label}: the folder of the release is "
+            "not what it was: report.html was altered (v1, which is the current release now); run again, or "
+            "`anon-pipeline releases deliver v2`"
+        )
+        assert (states(home, "v1"), states(home, "v2"), files(place)) == ([record.FAILED], [record.TAKEN_BACK], [])
+    altered.write_bytes(content)
+    delivery.deliver(home, DATASET, "v2")
+    assert (states(home, "v1"), len(files(place)), delivery.verify(home)) == ([record.STANDS], 1, [])
+
+
+def test_a_release_whose_manifest_is_gone_or_another_is_put_nowhere(home: Home, place: Destination) -> None:
+    """Rows that were altered together with their manifest were delivered as the release; a folder that is gone ended
+    the command in the middle of a withdrawal."""
+    deliver(home, publish(home, "v1"), place)
+    folder = home.releases / DATASET / "v1"
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace("People", "Persons"))
+    Path(str(place.delta)).rename(folder.with_name("theirs"))
+    for _ in range(2):
+        with pytest.raises(NotDelivered, match=r"not what it was: manifest\.json was altered"):
+            delivery.deliver(home, DATASET, "v1")
+        assert files(place) == []
+        shutil.rmtree(folder, ignore_errors=True)
+    (told,) = delivery.verify(home)
+    assert told.endswith("nothing to hold it against: the folder of the release was altered")
