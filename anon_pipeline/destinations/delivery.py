@@ -27,7 +27,7 @@ NEEDED = {
 
 
 def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
-    """Check before any work starts that no extra and no connection is missing.
+    """Check before any work starts that no extra and no connection is missing, and that names of folders can be used.
 
     Parameters
     ----------
@@ -39,20 +39,29 @@ def require_ready(destinations: Sequence[Destination], folder: Path) -> None:
         With the place and the remedy.
     """
     for destination in destinations:
-        for kind, (packages, extra) in NEEDED.items():
-            if getattr(destination, kind) is None:
-                continue
-            try:
-                for package in packages:
-                    importlib.import_module(package)
-            except ImportError:
-                raise InputError(
-                    f"publish: {destination.label}: install `anon-pipeline[{extra}]` to put releases there"
-                ) from None
-        if destination.connection is not None:
-            from anon_pipeline.engine.server_queries import address_of
+        _require_parts(destination, folder)
+        place = destination.located(folder).delta
+        if place is not None:
+            from anon_pipeline.destinations.delta import require_writable
 
-            address_of(destination.connection, folder, "publish.connection")
+            require_writable(place, f"publish: {destination.label}")
+
+
+def _require_parts(destination: Destination, folder: Path) -> None:
+    for kind, (packages, extra) in NEEDED.items():
+        if getattr(destination, kind) is None:
+            continue
+        try:
+            for package in packages:
+                importlib.import_module(package)
+        except ImportError:
+            raise InputError(
+                f"publish: {destination.label}: install `anon-pipeline[{extra}]` to put releases there"
+            ) from None
+    if destination.connection is not None:
+        from anon_pipeline.engine.server_queries import address_of
+
+        address_of(destination.connection, folder, "publish.connection")
 
 
 def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination] = ()) -> list[str]:
@@ -227,7 +236,7 @@ def _place(destination: Destination) -> Place:
     """
     folder = Path(destination.delta).parent if destination.delta else Path()
     check_destinations(folder, [destination])
-    require_ready([destination], folder)
+    _require_parts(destination, folder)
     if destination.objects is not None:
         from anon_pipeline.destinations.objects import ObjectPrefix
 

@@ -61,7 +61,7 @@ class DeltaLakeTable:
         self._options = delta_options() if is_address(place) else None
 
     def holds(self, release: Release) -> bool:
-        self._require_writable()
+        require_writable(self._place, self._label)
         with working(self._label):
             table = self._table(release)
             return table is not None and _says(table, release)
@@ -69,7 +69,7 @@ class DeltaLakeTable:
     def put(self, release: Release) -> None:
         import deltalake
 
-        self._require_writable()
+        require_writable(self._place, self._label)
         with working(self._label):
             if not is_address(self._place):
                 Path(self._place).parent.mkdir(parents=True, exist_ok=True)
@@ -121,13 +121,6 @@ class DeltaLakeTable:
             "the files of all former states are removed; the log of the table still says that there was such a "
             "release, its columns and the number of its rows"
         )
-
-    def _require_writable(self) -> None:
-        if not is_address(self._place) and UNWRITABLE & set(self._place):
-            raise InputError(
-                f"{self._label}: the path has a %, # or ? in it, or one of [ ] ^ | \\ or a control character; call its "
-                "folders otherwise"
-            )
 
     def _removed(self, table: DeltaTable) -> int:
         """Remove the files that the table no longer has; how many of them are left.
@@ -183,6 +176,20 @@ class DeltaLakeTable:
         if table.metadata().description != OURS.format(release.dataset):
             raise InputError(f"{self._label}: {NOT_OURS}")
         return table
+
+
+def require_writable(place: str, named: str) -> None:
+    """
+    Raises
+    ------
+    InputError
+        For a folder, by its full path, that the library cannot write to.
+    """
+    if not is_address(place) and UNWRITABLE & set(place):
+        raise InputError(
+            f"{named}: the path has a %, # or ? in it, or one of [ ] ^ | \\ or a control character; call its folders "
+            "otherwise"
+        )
 
 
 def _switch_statistics_off(table: DeltaTable) -> None:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 from anon_pipeline.anonymize.description import hierarchies_of
+from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.engine.first_look import FirstLook
 from anon_pipeline.home import Home
 from anon_pipeline.learning.models import rounds_of
@@ -67,7 +68,8 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     Raises
     ------
     InputError
-        As in a run, for errors in the spec, in the files that it names and in the rows of the source.
+        As in a run, for errors in the spec, in the files that it names, in the rows of the source and in the
+        destinations.
     Refused
         If a manifest of a former release differs from the published one.
     """
@@ -75,6 +77,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     require_an_answer(home, spec)
     require_one_dataset(home, spec)
     looked = require_startable(spec, however_large=True)
+    require_ready(spec.publish, spec.folder)
     graph = graph_of(spec)
     steps: dict[str, list[str]] = {step.name: [] for step in graph.steps if step.in_release}
     for checks in graph.checks:

@@ -15,8 +15,12 @@ from anon_pipeline.destinations.iceberg import IcebergTable
 from anon_pipeline.destinations.objects import ObjectPrefix
 from anon_pipeline.destinations.postgresql import DatabaseSchema
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination, ReleaseSpec
+from anon_pipeline_tests.destinations.releases import DATASET, publish
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.skips import require_package
 
 SERVER = {"database": "postgresql", "connection": {"env": "OPEN_DSN"}, "schema": "open"}
 
@@ -122,6 +126,27 @@ def test_what_is_missing_is_told_before_any_work(tmp_path: Path, monkeypatch: py
     monkeypatch.setitem(delivery.NEEDED, "delta", (("no_such_package",), "delta"))
     with pytest.raises(InputError, match=r"publish: delta:open: install `anon-pipeline\[delta\]`"):
         delivery.require_ready(spec_of(tmp_path / "people", {"delta": "open"}).publish, spec.folder)
+
+
+@pytest.mark.parametrize(("folder", "place"), [("people", "open[2024]"), ("num#ber", "open"), ("people", "a\tb")])
+def test_a_folder_that_delta_lake_cannot_write_to_is_told_before_any_work(
+    tmp_path: Path, folder: str, place: str
+) -> None:
+    """It was told after the run, with exit code 4, of every release anew."""
+    require_package("deltalake")
+    spec = spec_of(tmp_path / folder, {"delta": place})
+    with pytest.raises(InputError, match=r"publish: delta:.*: the path has a %, # or \? in it, .* call its folders"):
+        delivery.require_ready(spec.publish, spec.folder)
+
+
+def test_a_former_copy_there_is_looked_for_all_the_same(home: Home, tmp_path: Path) -> None:
+    """A record of a former version: a withdrawal is not refused for a path that nothing was ever written to."""
+    require_package("deltalake")
+    place = Destination(delta=str(tmp_path / "a#b" / "people"))
+    record.note(home, DATASET, publish(home, "v1"), place, record.FAILED)
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert [copy.state for copy in record.read(home, DATASET, "v1")] == [record.TAKEN_BACK]
 
 
 def test_the_record_of_a_copy_names_its_place_as_a_spec_does() -> None:

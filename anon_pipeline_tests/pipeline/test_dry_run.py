@@ -55,6 +55,14 @@ def test_what_it_reads_of_a_hierarchy_is_wrong_in_the_same_words(tmp_path: Path)
         dry_run(ReleaseSpec.load(folder), Home(tmp_path / "home"), "duckdb", None, None)
 
 
+def test_a_destination_that_cannot_be_used_is_told_as_by_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = {"database": "postgresql", "connection": {"env": "OPEN_DSN"}, "schema": "open"}
+    folder = write_dataset(tmp_path / "people", spec=policy() | {"publish": [server]})
+    monkeypatch.delenv("OPEN_DSN", raising=False)
+    with pytest.raises(InputError, match=r"publish.connection: the environment variable OPEN_DSN is not set"):
+        dry_run(ReleaseSpec.load(folder), Home(tmp_path / "home"), "duckdb", None, None)
+
+
 def test_a_spec_with_masking_noisy_answers_and_bounds_is_told_too(tmp_path: Path) -> None:
     told = dry_run(ReleaseSpec.load(ADULT_SPEC), Home(tmp_path / "home"), "duckdb", 1, None)
     assert told.people == ADULT and told.steps["attack_audit"] and "dp_answers" not in told.steps
