@@ -22,7 +22,7 @@ def deliver_release(
 
     home = Home.default().existing()
     entry = ledger.published(home, version, dataset)
-    delivery.deliver(home, entry.dataset, version)
+    delivery.deliver(home, entry.dataset, version, compare=True)
     copies = record.read(home, entry.dataset, version)
     if as_json:
         print_json({"dataset": entry.dataset, "version": version, "copies": [copy.to_json() for copy in copies]})

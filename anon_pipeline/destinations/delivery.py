@@ -64,7 +64,9 @@ def _require_parts(destination: Destination, folder: Path) -> None:
         address_of(destination.connection, folder, "publish.connection")
 
 
-def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination] = ()) -> list[str]:
+def deliver(
+    home: Home, dataset: str, version: str, stated: Iterable[Destination] = (), compare: bool = False
+) -> list[str]:
     """Put a release to the stated places and to all places of its record; a withdrawn release is taken back there.
 
     Remaining copies of other withdrawn releases of the dataset are taken back too. A copy of this release that was
@@ -73,6 +75,7 @@ def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination
     Parameters
     ----------
     stated : places whose files are named by their full path (`Destination.located`)
+    compare : whether rows are read where the release seems to stand, and put again where they differ
 
     Returns
     -------
@@ -91,7 +94,7 @@ def deliver(home: Home, dataset: str, version: str, stated: Iterable[Destination
         if ledger.withdrawal(home, dataset, version) is None:
             known = {copy.place.label: copy.place for copy in record.read(home, dataset, version)}
             places = known | {place.label: place for place in stated}
-            failures += _put(home, Release.of(home, entry), list(places.values()))
+            failures += _put(home, Release.of(home, entry), list(places.values()), compare)
             standing = f"{dataset}/{version} is published and stands"
         else:
             standing = f"{dataset}/{version} is withdrawn"
@@ -135,7 +138,7 @@ def _looked_at(release: Release, copy: Copy, withdrawn: bool, folder: Path) -> l
         return [_without_label(str(error), copy.place)]
 
 
-def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
+def _put(home: Home, release: Release, places: list[Destination], compare: bool = False) -> list[str]:
     """Put a release to places; returns a sentence for each place that failed."""
     failures = []
     for destination in places:
@@ -144,7 +147,7 @@ def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
             if not release.current and not place.keeps_former:
                 record.note(home, release.dataset, release.version, destination, REPLACED)
                 continue
-            if not (release.current and release.has_manifest and place.holds(release)):
+            if not (release.current and release.has_manifest and _stands(place, release, compare)):
                 record.note(home, release.dataset, release.version, destination, PUTTING)
                 if altered := release.altered():
                     raise InputError(f"the folder of the release is not what it was: {altered[0]} was altered")
@@ -158,6 +161,19 @@ def _put(home: Home, release: Release, places: list[Destination]) -> list[str]:
             record.note(home, release.dataset, release.version, destination, FAILED, message)
             failures.append(f"{destination.label}: {message}")
     return failures
+
+
+def _stands(place: Place, release: Release, compare: bool) -> bool:
+    """Whether a release need not be put to a place again: it is there, and if `compare`, without any difference."""
+    if not place.holds(release):
+        return False
+    if not compare or release.altered():
+        return True
+    try:
+        with scratch() as folder:
+            return not place.problems(release, folder)
+    except InputError:  # what it lists is gone, or can no longer be read
+        return False
 
 
 def _note_replaced(home: Home, release: Release, destination: Destination) -> None:

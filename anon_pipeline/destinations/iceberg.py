@@ -24,6 +24,7 @@ from anon_pipeline.destinations.lake import (
 )
 from anon_pipeline.destinations.rows import rows_of, same_rows
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import scratch
 from anon_pipeline.release.publish import DATA
 
 if TYPE_CHECKING:
@@ -57,8 +58,8 @@ class IcebergTable:
         with working(self._label):
             rows = rows_of(release.folder / DATA)
             table = self._table(release) or self._new_table(release, rows.schema)
-            newest = table.current_snapshot()
-            if newest is None or _release_of(newest) != named_by(release):
+            self._require_lists(table)
+            if not _is_complete(table, release):
                 _switch_statistics_off(table)
                 _overwrite(table, rows, release)
             _tag(table, release)
@@ -79,6 +80,7 @@ class IcebergTable:
                 return ABSENT
             newest = table.current_snapshot()
             if newest is not None and _release_behind(table, newest) in (named_by(release), None):
+                self._require_lists(table)
                 _empty(table, release)
             if (tag := table.refs().get(release.version)) is not None and _is_of(table, tag.snapshot_id, release):
                 table.manage_snapshots().remove_tag(release.version).commit()
@@ -95,6 +97,17 @@ class IcebergTable:
             return table is not None and any(
                 _release_behind(table, snapshot) == named_by(release) for snapshot in table.snapshots()
             )
+
+    def _require_lists(self, table: Table) -> None:
+        """Require the files that list those of the newest state, without which the library commits nothing."""
+        newest = table.current_snapshot()
+        try:
+            files_of(table, [] if newest is None else [newest], whole=True)
+        except FileNotFoundError:
+            raise InputError(
+                f"{self._label}: files that list those of its newest state are gone; restore them, or drop the table "
+                "with all its files, and deliver again"
+            ) from None
 
     def _table(self, release: Release) -> Table | None:
         """The table, where there is one; a table that was not made here for this dataset is refused."""
@@ -150,6 +163,21 @@ def _says(table: Table, release: Release) -> bool:
         and tag.snapshot_id == newest.snapshot_id
         and _release_of(newest) == named_by(release)
     )
+
+
+def _is_complete(table: Table, release: Release) -> bool:
+    """Whether the newest state lacks its tag only: it names the release, and its rows are there and those of the file.
+
+    A writer that was killed before the tag has left such a state.
+    """
+    newest = table.current_snapshot()
+    if newest is None or _release_of(newest) != named_by(release):
+        return False
+    try:
+        with scratch() as folder:
+            return same_rows(release.folder / DATA, table.scan().to_arrow_batch_reader(), folder)
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return False
 
 
 def _switch_statistics_off(table: Table) -> None:

@@ -17,20 +17,35 @@ OF_ROWS = (".parquet", ".orc", ".avro", ".puffin")
 METADATA = ".metadata.json"
 #: What is said where files that no snapshot names are left.
 NOT_LISTED = ", but its store is reached by a library that lists no files: some of a killed writer may be left"
+NOT_NAMED = (
+    ", but a file that lists those of another state is gone, and some of a killed writer may be left: it is not known "
+    "which files are that state's"
+)
 SHARED = ", but another table has files in the same folder, and some of a killed writer may be left among them"
 
 
-def files_of(table: Table, snapshots: list[Snapshot]) -> set[str]:
-    """Every file of some snapshots; files that were removed already are not read."""
+def files_of(table: Table, snapshots: list[Snapshot], whole: bool = False) -> set[str]:
+    """Every file of some snapshots.
+
+    Parameters
+    ----------
+    whole : whether all files that list others must be there; otherwise those that were removed already are not read
+
+    Raises
+    ------
+    FileNotFoundError
+        If `whole`, where such a file is gone.
+    """
+    gone: tuple[type[Exception], ...] = () if whole else (FileNotFoundError,)
     found: set[str] = set()
     for snapshot in snapshots:
         found.add(snapshot.manifest_list)
         manifests: list[ManifestFile] = []
-        with suppress(FileNotFoundError):
+        with suppress(*gone):
             manifests = snapshot.manifests(table.io)
         for manifest in manifests:
             found.add(manifest.manifest_path)
-            with suppress(FileNotFoundError):
+            with suppress(*gone):
                 entries = manifest.fetch_manifest_entry(table.io, discard_deleted=True)
                 found |= {entry.data_file.file_path for entry in entries}
     return found
@@ -42,6 +57,7 @@ def remove_unnamed(table: Table) -> str:
     A writer that is killed, or whose commit is refused because another was first, leaves its files there, and whoever
     has counted values leaves statistics of snapshots that are no more. What another writer is about to commit is
     removed too, as from a Delta Lake table: the tables are those of releases, and the next delivery writes it again.
+    Where a file that lists others is gone, nothing is removed: those that it listed would seem to be nobody's.
     """
     from pyiceberg.io.pyarrow import PyArrowFileIO
 
@@ -55,9 +71,11 @@ def remove_unnamed(table: Table) -> str:
         return SHARED
     numbers = {snapshot.snapshot_id for snapshot in table.snapshots()}
     statistics = [*table.metadata.statistics, *table.metadata.partition_statistics]
-    named = files_of(table, table.snapshots()) | {
-        file.statistics_path for file in statistics if file.snapshot_id in numbers
-    }
+    try:
+        named = files_of(table, table.snapshots(), whole=True)
+    except FileNotFoundError:
+        return NOT_NAMED
+    named |= {file.statistics_path for file in statistics if file.snapshot_id in numbers}
     # By their names, which are nobody else's: engines write the same folder in several ways (s3 and s3a).
     names = {PurePosixPath(file).name for file in named}
     for file in there:

@@ -185,6 +185,15 @@ def test_copies_of_a_release_are_shown_and_taken_back(home: Home, copied: Destin
     assert ended.told[0].startswith(f"taken back at {copied.label}; the files of all former states are removed")
 
 
+def test_a_copy_that_has_lost_its_rows_is_put_again(home: Home, copied: Destination) -> None:
+    """The table said that it has the release: the command said "stands", and `releases verify` went on telling it."""
+    (file,) = Path(str(copied.delta)).glob("*.parquet")
+    file.unlink()
+    assert run("releases", "verify").code == 3
+    assert run("releases", "deliver", "v1").lines == [f"stands at {copied.label}"]
+    assert run("releases", "verify").code == 0
+
+
 @pytest.mark.long
 def test_a_withdrawal_with_copies_is_an_object_with_json(home: Home, copied: Destination) -> None:
     ended = run("releases", "withdraw", "v1", "--why", "too much", "--json")

@@ -176,3 +176,35 @@ def test_the_files_of_a_table_that_was_renamed_stay_and_the_withdrawal_says_so(
     assert warehouse.holding("v2") == []
     assert "another table has files in the same folder" in record.read(home, DATASET, "v2")[0].why
     assert catalogue().load_table("open.theirs").scan().to_arrow().to_pylist() == rows("v1").to_pylist()
+
+
+@pytest.mark.parametrize("warehouse", ["disk"], indirect=True)
+def test_files_of_a_state_that_nobody_lists_any_more_stay_and_the_withdrawal_says_so(
+    home: Home, warehouse: Warehouse
+) -> None:
+    """They seemed to be nobody's, and were removed with those of the withdrawn release."""
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version, rows(version)), PLACE)
+    table = catalogue().load_table("open.people")
+    listing = Path(table.current_snapshot().manifest_list.removeprefix("file://"))
+    listing.rename(aside := listing.with_name("aside"))
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert (warehouse.holding("v1"), len(warehouse.holding("v2"))) == ([], 1)
+    assert "a file that lists those of another state is gone" in record.read(home, DATASET, "v1")[0].why
+    assert "files that list those of its newest state are gone; restore them, or drop the table" in failure(
+        home, publish(home, "v3", rows("v3")), PLACE
+    )
+    aside.rename(listing)
+    assert catalogue().load_table("open.people").scan().to_arrow().to_pylist() == rows("v2").to_pylist()
+
+
+@pytest.mark.parametrize("warehouse", ["disk"], indirect=True)
+def test_rows_that_are_gone_from_a_state_are_put_again(home: Home, warehouse: Warehouse) -> None:
+    deliver(home, publish(home, "v1", rows("v1")), PLACE)
+    (file,) = warehouse.holding("v1")
+    os.unlink(file)
+    delivery.deliver(home, DATASET, "v1", compare=True)
+    assert (len(warehouse.holding("v1")), delivery.verify(home)) == (1, [])
+    (state,) = (copy.state for copy in record.read(home, DATASET, "v1"))
+    assert state == record.STANDS

@@ -186,6 +186,8 @@ def test_what_differs_there_is_told(home: Home, server: Server, change: str, sen
     deliver(home, publish(home, "v1"), place())
     server.execute(change)
     assert delivery.verify(home) == [f"people/v1 at {place().label}: {sentence}"]
+    delivery.deliver(home, DATASET, "v1", compare=True)
+    assert delivery.verify(home) == []
 
 
 @pytest.mark.long
