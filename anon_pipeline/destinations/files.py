@@ -5,7 +5,10 @@ The rows are those of `data.parquet`, in the same order, and nothing is added to
 
 from __future__ import annotations
 
+import errno
+import io
 import math
+import os
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
@@ -38,6 +41,12 @@ DIGITS = "0123456789_"
 RESERVED = re.compile(
     r"byte|int|long|float|double|strl|str[0-9]+|if|in|using|with|all|and|by|eq|ge|gt|le|lt|ne|not|or|to", re.IGNORECASE
 )
+#: How DuckDB quotes an error of the system.
+OF_SYSTEM = re.compile(r'"errno":"([0-9]+)"')
+#: How pyreadstat tells some of its writes that failed, and what is said of all: it does not know why.
+NOT_WRITTEN, MAY_BE_FULL = "Unable to write data", "the disk may be full"
+#: The last bytes of a whole file of Stata; one of SPSS ends with its last row.
+LAST_OF_STATA = b"</stata_dta>"
 #: The first version of Stata whose files have names and texts in Unicode; every edition since reads them.
 STATA = 14
 
@@ -72,6 +81,10 @@ def export_table(home: Home, version: str, file: Path, dataset: str | None = Non
             return writer(rows_of(table), temporary)
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
+    except duckdb.Error as error:
+        quoted = OF_SYSTEM.search(str(error))
+        reason = os.strerror(int(quoted[1])) if quoted else f"the library reported {type(error).__name__}"
+        raise InputError(f"{file}: cannot be written ({reason})") from None
 
 
 def _write_text(delimiter: str) -> Writer:
@@ -119,7 +132,9 @@ def _write_workbook(rows: pa.RecordBatchReader, file: Path) -> int:
         raise InputError("a workbook cannot hold a character of this table; write a .csv") from None
     finally:
         sheet.close()
-    book.save(file)
+    whole = io.BytesIO()  # a file that cannot be written would be closed later on, with a traceback
+    book.save(whole)
+    file.write_bytes(whole.getbuffer())
     return count
 
 
@@ -155,11 +170,37 @@ def _write_survey_file(kind: str) -> Writer:
         version = {"version": STATA} if kind == "dta" else {}
         try:
             writer(frame, str(file), column_labels=[name[:80] for name in table.column_names], **version)
-        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OverflowError, ValueError):
+        except (pyreadstat.ReadstatError, pyreadstat.PyreadstatError, OverflowError, ValueError) as error:
+            if NOT_WRITTEN in str(error):
+                raise OSError(errno.EIO, MAY_BE_FULL) from None
             raise InputError(f"a .{kind} file cannot hold a value of this table; write a .csv") from None
+        _require_whole(kind, file, int(table.num_rows))
         return int(table.num_rows)
 
     return write
+
+
+def _require_whole(kind: str, file: Path, rows: int) -> None:
+    """Require a file of Stata or SPSS to be whole: the library does not tell that a write failed.
+
+    Raises
+    ------
+    OSError
+        Where it is not.
+    """
+    import pyreadstat
+
+    with file.open("rb") as written:
+        written.seek(max(file.stat().st_size - len(LAST_OF_STATA), 0))
+        is_whole = kind != "dta" or written.read() == LAST_OF_STATA
+    try:
+        read = getattr(pyreadstat, f"read_{kind}")
+        names = read(str(file), metadataonly=True)[1].column_names
+        is_whole = is_whole and len(read(str(file), usecols=names[:1])[0]) == rows
+    except pyreadstat.ReadstatError:
+        is_whole = False
+    if not is_whole:
+        raise OSError(errno.EIO, MAY_BE_FULL)
 
 
 def _as_float(number: Decimal | int) -> Decimal | None:

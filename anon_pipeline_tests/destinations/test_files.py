@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import datetime
+import gc
 import os
+import resource
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -288,3 +290,34 @@ def test_what_cannot_be_exported_is_told(home: Home, tmp_path: Path, version: st
 
 def test_the_odd_name_is_one_that_needs_care() -> None:
     assert ODD in table("").column_names
+
+
+@pytest.mark.parametrize("room", [0, 4096])
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_file_that_does_not_fit_is_told_and_not_left(
+    home: Home, tmp_path: Path, ending: str, room: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of Stata and SPSS it was said that all rows are written; the others ended with an internal error or a traceback."""
+    publish(home, "aaaaaaaaaaaa", pa.table({"age": range(2000), "ill": ["yes", "no"] * 1000}))
+    before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))
+    try:
+        with pytest.raises(InputError) as told:
+            export_table(home, "aaaaaaaaaaaa", tmp_path / f"people{ending}")
+        gc.collect()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (before, most))
+    told_by = "the disk may be full" if ending in (".dta", ".sav") else "File too large"
+    assert str(told.value) == f"{tmp_path / f'people{ending}'}: cannot be written ({told_by})"
+    assert [file.name for file in tmp_path.iterdir() if file.is_file()] == []
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("ending", "lost"), [(".dta", 1), (".dta", 4000), (".sav", 8), (".sav", 4000)])
+def test_a_file_that_has_lost_its_end_is_not_whole(home: Home, tmp_path: Path, ending: str, lost: int) -> None:
+    """As a disk that becomes full leaves it, of which the library says nothing."""
+    file = exported(home, tmp_path, ending, pa.table({"age": range(2000), "ill": ["yes", "no"] * 1000}))
+    files._require_whole(ending[1:], file, 2000)
+    os.truncate(file, file.stat().st_size - lost)
+    with pytest.raises(OSError, match="the disk may be full"):
+        files._require_whole(ending[1:], file, 2000)
