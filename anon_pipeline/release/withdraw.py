@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, unfinished
 from anon_pipeline.release.ledger import Entry
@@ -25,6 +25,8 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
         If there is no such release, it was withdrawn before, or the reason is not a line of text.
     Refused
         If the ledger was altered.
+    Unavailable
+        If the system refuses to complete a withdrawal that is noted already, as where the disk is full.
     """
     why = why.strip()
     if not why or len(why) > LONGEST or not why.isprintable():
@@ -39,5 +41,14 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
                 f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}; `anon-pipeline "
                 f"releases deliver {version}` takes back what its destinations have of it"
             )
-        unfinished.enter(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
+        try:
+            unfinished.enter(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
+        except OSError as error:
+            if unfinished.coming_line(home) is None:  # nothing has begun
+                raise
+            raise Unavailable(
+                f"{published.dataset}/{version}: its withdrawal is noted, but the system refuses to complete it "
+                f"({error.strerror}); free disk space, or make the home writable, and do this again; the next run or "
+                "withdrawal in this home completes it, too"
+            ) from None
         return ledger.read(home)[-1]

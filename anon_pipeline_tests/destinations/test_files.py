@@ -297,7 +297,7 @@ def test_the_odd_name_is_one_that_needs_care() -> None:
 def test_a_file_that_does_not_fit_is_told_and_not_left(
     home: Home, tmp_path: Path, ending: str, room: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of Stata and SPSS it was said that all rows are written; the others ended with an internal error or a traceback."""
+    """Of Stata and SPSS it said that all rows are written; the others ended with an internal error, or a traceback."""
     publish(home, "aaaaaaaaaaaa", pa.table({"age": range(2000), "ill": ["yes", "no"] * 1000}))
     before, most = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, most))

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from pathlib import Path
+from unittest.mock import create_autospec
 
 import pytest
 
@@ -152,6 +153,22 @@ def test_a_withdrawal_that_the_system_refuses_is_not_told_as_done(
     with pytest.raises(InputError, match="was withdrawn already"):
         withdraw(home, "bbbb", "too much", "people")
     assert files(home, "people", "bbbb") == {MANIFEST}
+
+
+def test_a_withdrawal_that_a_full_disk_stops_is_told_as_begun(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk was said to be full, and nothing else: the next run withdrew the release, whatever was decided since."""
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    before = home.ledger.read_bytes()
+    for module, name in ((unfinished, "note"), (ledger, "append")):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, name, create_autospec(getattr(module, name), side_effect=full))
+            with pytest.raises(OSError if name == "note" else Unavailable) as told:
+                withdraw(home, "bbbb", WHY, "people")
+        assert ("its withdrawal is noted, but the system refuses" in str(told.value)) == (name == "append")
+        assert home.ledger.read_bytes() == before
+    with home.lock("ledger"):
+        unfinished.finish(home)
+    assert ledger.withdrawal(home, "people", "bbbb") is not None
 
 
 def test_an_altered_ledger_is_not_continued_by_a_withdrawal(home: Home) -> None:
