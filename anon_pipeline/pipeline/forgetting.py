@@ -116,8 +116,11 @@ def _still_there(home: Home, spec: ReleaseSpec, asked: Iterable[pa.Array]) -> in
     most: int | None = None
     for step in WITH_IDENTIFIERS:
         folder = stored_folder(home, spec.dataset, step)
-        table = None if folder is None else folder / DATA
-        if table is None or not table.is_file() or spec.person not in pq.read_schema(table).names:
+        try:
+            table = None if folder is None else folder / DATA
+            if table is None or spec.person not in pq.read_schema(table).names:
+                continue
+        except FileNotFoundError:
             continue
         with pq.ParquetFile(table) as stored:
             there = [

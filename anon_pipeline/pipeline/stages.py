@@ -135,9 +135,15 @@ class Stages:
 
 
 def stored_folder(home: Home, dataset: str, name: str) -> Path | None:
-    """The folder of the stored result of a step, whatever spec and code it was made with; None if there is none."""
+    """The folder of the stored result of a step, whatever spec and code it was made with; None if there is none.
+
+    Raises
+    ------
+    PermissionError
+        Where there may be one, but it cannot be looked at.
+    """
     place = home.private_folder(dataset) / name
     try:
         return place / (place / "current").read_text(encoding="utf-8")[:16]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None

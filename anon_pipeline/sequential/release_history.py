@@ -311,7 +311,19 @@ def _are_there(folder: Path, people: IntArray) -> BoolArray:
 
 
 def _members(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.glob(f"*/{MEMBERS}"))
+    """The files of the people of every release; not by `glob`, which ends at the first folder that it may not enter.
+
+    Raises
+    ------
+    PermissionError
+        Where there is such a folder: its people would be told as forgotten.
+    """
+    for file in (release / MEMBERS for release in sorted(folder.iterdir())):
+        try:
+            file.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        yield file
 
 
 def _folder(home: Home, dataset: str) -> Path:

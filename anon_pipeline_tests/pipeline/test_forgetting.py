@@ -1,6 +1,8 @@
 """Forgetting: whoever is on the list is found however an editor has written it, and nobody else is."""
 
+import os
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -100,4 +102,50 @@ def test_nobody_is_forgotten_where_no_run_tells_who_is_still_there(home: Home, t
     (tmp_path / "gone.txt").write_text("ann\n")
     with pytest.raises(InputError, match="no table of a run is stored any more"):
         forget_people(spec(), home, tmp_path / "gone.txt")
+    assert left(home) == NAMES
+
+
+def unreadable(patch: pytest.MonkeyPatch, file: Path) -> None:
+    """As in a folder of the home that root has made."""
+    stat = os.stat
+
+    def denied(path: Any, **named: Any) -> os.stat_result:
+        if Path(path) == file:
+            raise PermissionError(13, "Permission denied", str(path))
+        return stat(path, **named)
+
+    patch.setattr(os, "stat", denied)
+
+
+def test_a_release_whose_people_cannot_be_looked_at_is_not_passed_over(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was told that they are forgotten, and they were in one release of two only."""
+    publish(home, "b" * 12, pa.array(NAMES), [0] * 5)
+    (tmp_path / "gone.txt").write_text("ann\n")
+    with monkeypatch.context() as patch:
+        unreadable(patch, release_history.members(home, "people", "b" * 12))
+        with pytest.raises(PermissionError):
+            forget_people(spec(), home, tmp_path / "gone.txt")
+    assert forget_people(spec(), home, tmp_path / "gone.txt") == Forgotten(1, 1, 2)
+
+
+def test_a_table_of_the_last_run_that_cannot_be_looked_at_is_not_taken_for_none(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another table was asked in its place, which may be of the run before."""
+    store(home, "raw_data", pa.array(["ann"]))
+    store(home, "followed_people", pa.array(["somebody else"]))
+    (tmp_path / "gone.txt").write_text("ann\n")
+    read, pointer = Path.read_text, home.private_folder("people") / "raw_data" / "current"
+
+    def denied(path: Path, *arguments: Any, **named: Any) -> str:
+        if path == pointer:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path, *arguments, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_text", denied)
+        with pytest.raises(PermissionError):
+            forget_people(spec(), home, tmp_path / "gone.txt")
     assert left(home) == NAMES

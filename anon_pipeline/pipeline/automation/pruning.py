@@ -31,7 +31,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.pipeline.automation import alerts
 from anon_pipeline.pipeline.automation.operations import Keep
 from anon_pipeline.pipeline.automation.past_runs import ENOUGH
-from anon_pipeline.pipeline.automation.retention import Removal, is_stage, remove_older, remove_stage
+from anon_pipeline.pipeline.automation.retention import Removal, remove_older, remove_stage
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.run_tags import CONTENT_TAG, DATASET_TAG, POLICY_TAG
 from anon_pipeline.pipeline.tracking.runs import DAGSTER_RUN, PARENT, Tracking
@@ -168,7 +168,7 @@ class Pruning:
                     self.home.lock(f"run-{spec.dataset}", timeout=0),
                     self.home.lock(f"dataset-{spec.dataset}", timeout=0),
                 ):
-                    old = [place for place in places if is_stage(place, self.before)]
+                    old = removal.stages(places, self.before)
                     gone = old if self.dry else removal.of(old, remove_stage)
                     removed += [f"{spec.dataset}/{place.name}" for place in gone]
             except Timeout:

@@ -71,7 +71,7 @@ def expire(home: Home, spec: ReleaseSpec, now: float | None = None) -> Expired:
             home.private / spec.dataset / known_classes.FOLDER,
         ]
         _date_back([home.private / spec.dataset, *guides, *quoting], now)
-        old = [place for place in _entries(home.private / spec.dataset) if is_stage(place, before)]
+        old = removal.stages(_entries(home.private / spec.dataset), before)
         stages = removal.of(old, remove_stage)
         removal.of(file for file in guides if _is_older(file, before))
     files = [len(remove_older(folder, before, removal)) for folder in quoting]
@@ -122,6 +122,16 @@ class Removal:
 
     left: list[str] = field(default_factory=list)
 
+    def stages(self, places: Iterable[Path], before: float) -> list[Path]:
+        """The stored results among some folders that are older than a moment; what cannot be looked at is left."""
+        old = []
+        for place in places:
+            try:
+                old += [place] if is_stage(place, before) else []
+            except OSError as error:
+                self.left.append(f"{place} ({error.strerror})")
+        return old
+
     def of(self, paths: Iterable[Path], remove: Callable[[Path], None] | None = None) -> list[Path]:
         """Remove files or folders, each with all that is in it; returns those that are gone."""
         gone = []
@@ -151,7 +161,13 @@ class Removal:
 
 def remove_older(folder: Path, before: float, removal: Removal | None = None) -> list[Path]:
     """Remove what is in a folder and older than a moment; returns that. Without a removal nothing is removed."""
-    old = [path for path in _entries(folder) if _is_older(path, before)]
+    try:
+        old = [path for path in _entries(folder) if _is_older(path, before)]
+    except OSError as error:
+        if removal is None:
+            raise
+        removal.left.append(f"{folder} ({error.strerror})")
+        return []
     return old if removal is None else removal.of(old)
 
 

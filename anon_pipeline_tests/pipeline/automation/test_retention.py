@@ -307,6 +307,27 @@ def test_what_cannot_be_removed_is_told_and_keeps_nothing_else(home: Home, monke
     assert expire(home, SPEC, NOW) == retention.Expired(["raw_data"])
 
 
+@pytest.mark.parametrize("denied", ["people/raw_data", "spill"])
+def test_a_folder_that_cannot_be_looked_at_is_told_and_keeps_nothing_else(
+    home: Home, monkeypatch: pytest.MonkeyPatch, denied: str
+) -> None:
+    """As a folder of the home that root has made."""
+    store(home, "raw_data", 31)
+    gone, folder = store(home, "utility", 31), home.private_folder(*denied.split("/"))
+    list_ = os.listdir
+
+    def refused(path: Path | str) -> list[str]:
+        if Path(path) == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return list_(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", refused)
+        with pytest.raises(Unavailable, match=rf"cannot be removed: {folder} \(Permission denied\); all else"):
+            expire(home, SPEC, NOW)
+    assert not gone.exists()
+
+
 @pytest.mark.parametrize("old", ["current", ".writing"])
 def test_a_stage_of_which_one_mark_is_new_stays(home: Home, old: str) -> None:
     """A step that writes again where a result is old, or was killed at it long ago, and one that stands since."""
