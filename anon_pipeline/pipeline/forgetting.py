@@ -58,22 +58,25 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
     with home.lock(f"run-{spec.dataset}"), home.lock(f"dataset-{spec.dataset}"):
         found, asked = _known(home, spec.dataset, lines)
         entries = release_history.finish_forgetting(home, spec.dataset)  # of a call that was killed
+        if found.any() and not any(release_history.known(home, spec.dataset, those).any() for those in asked):
+            return Forgotten(len(lines), int(found.sum()), entries)  # that call asked whether they were still there
+        nobody = f"nobody was forgotten{f' but for {entries:,} entries of a call that was cut off' if entries else ''}"
         if not found.any():
             raise InputError(
-                f"{file}: nobody was forgotten: none of its {len(lines):,} identifiers is in what is kept of former "
-                f"releases of {spec.dataset}; write the values of {spec.person}, one a line"
+                f"{file}: {nobody}: none of its {len(lines):,} identifiers is in what is kept of former releases of "
+                f"{spec.dataset}; write the values of {spec.person}, one a line"
             )
         still = _still_there(home, spec, asked)
         if still is None:
             raise InputError(
-                f"{spec.dataset}: nobody was forgotten: no table of a run is stored any more, which would tell whether "
-                "these people are still in the source, from which they would come back as newcomers; take them out of "
-                "it, run the dataset, and forget them then"
+                f"{spec.dataset}: {nobody}: no table of a run is stored any more, which would tell whether these "
+                "people are still in the source, from which they would come back as newcomers; take them out of it, "
+                "run the dataset, and forget them then"
             )
         if still:
             raise InputError(
-                f"{spec.dataset}: nobody was forgotten: {still:,} of these people are in the table of the last run, "
-                "and would come back as newcomers; take them out of the source, run the dataset, and forget them then"
+                f"{spec.dataset}: {nobody}: {still:,} of these people are in the table of the last run, and would come "
+                "back as newcomers; take them out of the source, run the dataset, and forget them then"
             )
         entries += sum(release_history.forget(home, spec.dataset, identifiers) for identifiers in asked)
     return Forgotten(len(lines), int(found.sum()), entries)

@@ -105,6 +105,41 @@ def test_nobody_is_forgotten_where_no_run_tells_who_is_still_there(home: Home, t
     assert left(home) == NAMES
 
 
+def cut_off(home: Home, list_: Path) -> None:
+    """A call that a full disk ends after its note."""
+    genuine = release_history.write_file
+
+    def full(file: Path, content: bytes) -> None:
+        if file.name == release_history.MEMBERS:
+            raise OSError(28, "No space left on device")
+        genuine(file, content)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(release_history, "write_file", full)
+        with pytest.raises(OSError, match="No space"):
+            forget_people(spec(), home, list_)
+
+
+def test_what_a_call_that_was_cut_off_has_begun_is_told_as_done(home: Home, tmp_path: Path) -> None:
+    """It was finished, and the command said that nobody was forgotten."""
+    (tmp_path / "gone.txt").write_text("ann\ncy\n")
+    cut_off(home, tmp_path / "gone.txt")
+    remove_stage(home.private_folder("people") / "raw_data")
+    assert forget_people(spec(), home, tmp_path / "gone.txt") == Forgotten(2, 2, 2)
+    assert left(home) == [" bo ", "bo", "7"]
+
+
+@pytest.mark.parametrize("asked", ["nobody", "bo"])
+def test_what_a_call_that_was_cut_off_has_begun_is_told_with_a_refusal(home: Home, tmp_path: Path, asked: str) -> None:
+    (tmp_path / "gone.txt").write_text("ann\n")
+    cut_off(home, tmp_path / "gone.txt")
+    store(home, "raw_data", pa.array(["bo"]))
+    (tmp_path / "gone.txt").write_text(asked)
+    with pytest.raises(InputError, match=r"nobody was forgotten but for 1 entries of a call that was cut off: "):
+        forget_people(spec(), home, tmp_path / "gone.txt")
+    assert left(home) == [" bo ", "bo", "cy", "7"]
+
+
 def unreadable(patch: pytest.MonkeyPatch, file: Path) -> None:
     """As in a folder of the home that root has made."""
     stat = os.stat
