@@ -78,10 +78,14 @@ def make_key(file: Path) -> Ed25519PrivateKey:
         raise InputError(f"{file}: exists already; a key is not overwritten") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be written ({error.strerror})") from None
-    with os.fdopen(descriptor, "wb") as content:
-        content.write(pem)
-        content.flush()
-        os.fsync(content.fileno())
+    try:
+        with os.fdopen(descriptor, "wb") as content:
+            content.write(pem)
+            content.flush()
+            os.fsync(content.fileno())
+    except OSError as error:
+        file.unlink(missing_ok=True)  # half a key is none, and would not be overwritten
+        raise InputError(f"{file}: cannot be written ({error.strerror})") from None
     return key
 
 

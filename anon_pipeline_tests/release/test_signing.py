@@ -290,6 +290,19 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path) -> None:
         signing.make_key(file)
 
 
+def test_half_a_key_is_not_left_where_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The empty file could not be overwritten by the next call, and the message named the home."""
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(InputError, match=r"key\.pem: cannot be written \(No space left on device\)"):
+            signing.make_key(tmp_path / "key.pem")
+    signing.make_key(tmp_path / "key.pem")
+
+
 @pytest.mark.parametrize(
     ("environment", "sentence"),
     [
