@@ -98,9 +98,21 @@ class Window:
 
 
 def key(home: Home, dataset: str) -> bytes:
-    """The key with which identifiers are hashed; made where there is none."""
-    place = _folder(home, dataset) / "key"
+    """The key with which identifiers are hashed; made where there is none, and no release whose people have its hashes.
+
+    Raises
+    ------
+    InputError
+        Where the key is gone: under another one everybody would be a newcomer, whom no former release shows.
+    """
+    folder = _folder(home, dataset)
+    place = folder / "key"
     if not place.exists():
+        if any(_members(folder)):
+            raise InputError(
+                f"{place}: is gone, without which nobody in former releases of {dataset} is known again; restore it "
+                "from a copy"
+            )
         write_file(place, secrets.token_bytes(32))
     return place.read_bytes()
 
@@ -236,9 +248,8 @@ def known(home: Home, dataset: str, identifiers: pa.Array) -> BoolArray:
     Whom a `forget` that was killed has replaced already is still known, since it is not finished.
     """
     folder = _folder(home, dataset)
-    found = np.zeros(len(identifiers), dtype=bool)
-    if not (folder / "key").exists():
-        return found
+    if not any(_members(folder)):
+        return np.zeros(len(identifiers), dtype=bool)
     people = hashed(identifiers, key(home, dataset))
     result: BoolArray = _are_there(folder, people) & np.asarray(identifiers.is_valid())
     return result
@@ -255,7 +266,7 @@ def forget(home: Home, dataset: str, identifiers: pa.Array) -> int:
     """
     replaced = finish_forgetting(home, dataset)
     folder = _folder(home, dataset)
-    if not (folder / "key").exists():
+    if not any(_members(folder)):
         return replaced
     people = np.unique(hashed(identifiers, key(home, dataset)))
     people = people[_are_there(folder, people)]

@@ -201,6 +201,25 @@ def test_a_memory_that_cannot_be_trusted_stops_the_next_release(home: Home, harm
         release_history.window(home, spec())
 
 
+def test_a_key_that_is_gone_is_never_replaced_by_a_new_one(home: Home) -> None:
+    """Everybody was a newcomer under the new one, and whoever had to be forgotten was said to be unknown."""
+    key = home.private / "people/memberships/key"
+    publish(home, "a" * 12, IDS, [0] * 6)
+    content = key.read_bytes()
+    key.unlink()
+    for ask in (
+        lambda: release_history.key(home, "people"),
+        lambda: release_history.known(home, "people", IDS),
+        lambda: release_history.forget(home, "people", IDS),
+        lambda: release_history.origin(home, spec(), "content"),
+    ):
+        with pytest.raises(InputError, match=r"memberships/key: is gone, .* restore it from a copy"):
+            ask()
+    assert not key.exists()
+    key.write_bytes(content)
+    assert release_history.known(home, "people", IDS).all()
+
+
 @pytest.mark.parametrize("identifiers", [["a", "b", "a"], ["a", None, "b"]])
 def test_nobody_is_followed_twice_or_without_a_name(tmp_path: Path, identifiers: list[str | None]) -> None:
     with pytest.raises(InputError, match=r"^person: "):
