@@ -28,6 +28,8 @@ def current_release(
     if entry is None:
         raise InputError(f"{dataset}: no release of it stands; see `anon-pipeline releases list`")
     folder = home.releases / dataset / entry.version
+    if not folder.is_dir():
+        raise InputError(f"{folder}: is gone, and was the current release of {dataset}; restore it from a copy")
     if as_json:
         print_json({"dataset": dataset, "version": entry.version, "since": entry.time, "folder": str(folder)})
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -152,6 +153,8 @@ def test_the_current_release_and_its_folder(home: Home) -> None:
     current = run("releases", "current", "people", "--json").json
     assert current == {"dataset": "people", "version": "v2", "since": current["since"], "folder": str(folder)}
     assert sentence("releases", "current", "nobody").startswith("nobody: no release of it stands")
+    shutil.rmtree(folder)
+    assert sentence("releases", "current", "people", "--path").startswith(f"{folder}: is gone, and was the current")
 
 
 def test_the_difference_of_two_releases(home: Home) -> None:
