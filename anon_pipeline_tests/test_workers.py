@@ -11,6 +11,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -146,6 +148,17 @@ def test_a_system_that_starts_no_further_thread_is_told(
             with pytest.raises(InputError, match="starts no further thread"):
                 ask(workers)
         assert workers.map(drawn, [(1,), (2,)]) == [drawn(1), drawn(2)]
+
+
+def test_a_pool_that_reports_the_lack_of_a_thread_is_told_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So Python does since 3.12.1, where the waiting thread no longer dies in silence."""
+
+    def broken(*_: object) -> None:
+        raise BrokenProcessPool from RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", broken)
+    with Workers(2) as workers, pytest.raises(InputError, match="starts no further thread"):
+        workers.map(drawn, [(1,), (2,)])
 
 
 def test_meanwhile_gives_the_result_when_it_is_asked_for(two: Workers) -> None:
