@@ -6,7 +6,8 @@ On each table one tree is fitted on seven tenths of the people. Its classes are 
 trained on each and scored on the raw rows of the rest (the mean of two splits). The joint structure is the mean
 absolute change of Pearson's r and Cramer's V among the quasi-identifiers.
 
-Only the median (today's) obeys the rules of `anonymize/recode.py`; docs/decisions.md has the conclusion.
+Only the median (today's) obeys the rules of `anonymize/recode.py`; docs/decisions/what-a-class-shows.md has the
+conclusion.
 """
 
 from __future__ import annotations

@@ -26,13 +26,13 @@ MOST_CODES = 254
 #: One column per category: this bounds the width of the encoded table, rarer categories share a column.
 MOST_COLUMNS = 64
 #: The fewest and the most rounds of boosting, and the number of people from which it takes the most. More rounds learn
-#: small tables by heart (docs/decisions.md).
+#: small tables by heart (docs/decisions/models.md).
 ROUNDS, LARGE = (40, 100), 10_000
 #: Up to so many classes boosting takes all its rounds. Of more it takes fewer, since each round has a tree for each
 #: class; but never fewer rounds than this.
 FEW_CLASSES, FEWEST_ROUNDS = 4, 20
-#: The penalty on the answers of boosting's trees where classes are learned. Without one, a leaf that holds next to
-#: nobody of a rare class answers with odds without a bound, and the next rounds make them worse (docs/decisions.md).
+#: The penalty on the answers of boosting's trees where classes are learned (docs/decisions/models.md). Without one, a
+#: leaf with next to nobody of a rare class answers with odds without a bound, and the next rounds make them worse.
 PENALTY = 5.0
 T = TypeVar("T")
 

@@ -40,7 +40,8 @@ from anon_pipeline_tests.quick_spark import LOG, QUICK, write_defaults
 from anon_pipeline_tests.skips import require_spark
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md"))]
+DECISIONS = sorted(f"docs/decisions/{page.name}" for page in (ROOT / "docs/decisions").glob("*.md"))
+PAGES = ["README.md", *sorted(f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")), *DECISIONS]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FILE = re.compile(r"\A# ([\w./]+\.(?:py|yaml))\n")
 EXIT = re.compile(r"\s+# exit (\d)$")
@@ -204,7 +205,7 @@ def beside(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)])
 def test_a_page_can_be_followed_from_top_to_bottom(page: str, beside: Desk) -> None:
     write_visits(beside.folder, 1 + PAGES.index(page))
     names: dict[str, object] = {}

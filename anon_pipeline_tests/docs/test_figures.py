@@ -19,10 +19,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from anon_pipeline_tests.docs.test_docs import FENCE, PAGES, ROOT
+from anon_pipeline_tests.docs.test_docs import DECISIONS, FENCE, PAGES, ROOT
 
 #: Made from the code, or about what was tried once while deciding; the others tell of the product as it is.
-ELSEWHERE = {"docs/spec.md", "docs/decisions.md", "docs/threat-model.md", "docs/attacks.md"}
+ELSEWHERE = {"docs/spec.md", "docs/decisions.md", *DECISIONS, "docs/threat-model.md", "docs/attacks.md"}
 FIGURE = re.compile(
     r"(?<![\w.])(?:\d*\.\d+|\d[\d,]*(?:\.\d+)? %|\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)? (?:s|seconds|minutes|MB|GB)\b)"
 )

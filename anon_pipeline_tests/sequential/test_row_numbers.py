@@ -50,7 +50,7 @@ def followed(later: pd.DataFrame, former: np.ndarray) -> NumberedPeople:
     return NumberedPeople.of_frame(frame.sample(frac=1, random_state=0), "row", COLUMNS, np.r_[-1, former])
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3, 4])  # of 90 tables 85 are refused (docs/decisions.md)
+@pytest.mark.parametrize("seed", [0, 1, 3, 4])  # of 90 tables 85 are refused (docs/decisions/over-time.md)
 @pytest.mark.parametrize("k", [5, 10])
 def test_row_numbers_of_a_sorted_table_are_refused(k: int, seed: int) -> None:
     """An attacker who has both releases intersects the classes of a person, whom the history took for somebody else."""
