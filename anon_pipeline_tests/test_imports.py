@@ -128,6 +128,7 @@ def test_a_command_alone_never_looks_through_its_imports_again(monkeypatch: pyte
     assert gc.isenabled() and gc.get_freeze_count() >= before + len(made) / 2
 
 
+@pytest.mark.long
 def test_the_package_is_a_command_and_its_workers_are_not() -> None:
     ended = subprocess.run([sys.executable, "-m", "anon_pipeline", "--version"], capture_output=True, text=True)
     assert (ended.returncode, ended.stdout.split()[0]) == (0, "anon-pipeline")

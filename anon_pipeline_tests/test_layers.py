@@ -9,6 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+@pytest.mark.long
 def test_no_layer_imports_from_above(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     from importlinter.cli import lint_imports
 

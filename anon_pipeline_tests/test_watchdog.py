@@ -42,6 +42,7 @@ def soon(condition: Callable[[], bool]) -> bool:
     return any(condition() for _ in range(20_000))
 
 
+@pytest.mark.long
 def test_a_child_at_work_is_seen_and_one_at_rest_is_too() -> None:
     with running(WORKS) as pid:
         assert soon(lambda: watchdog.cpu_seconds(pid) > 0.1)

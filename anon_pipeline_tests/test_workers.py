@@ -198,6 +198,7 @@ def caller_of(file: Path) -> None:
         result()
 
 
+@pytest.mark.long
 def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path) -> None:
     """The terminal sends it to all, and what processes are forked from told how far it was in its imports."""
     (tmp_path / "caller.py").write_text(

@@ -48,6 +48,7 @@ def within(cells: Cells, group: IntArray, weighed: bool) -> float:
     return total
 
 
+@pytest.mark.long
 @few
 @tabulated
 @given(st.integers(0, 9999), st.booleans())

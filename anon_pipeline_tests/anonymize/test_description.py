@@ -89,6 +89,7 @@ def test_a_spec_s_hierarchies_and_levels_reach_the_release(engine: DuckDBEngine,
     assert sum(axis.within is not None for axis in tree_of(spec, KEY).fit_cells(cells).partition_.tree.features) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("cities", "changes", "sentence"),
     [
@@ -110,6 +111,7 @@ def test_what_does_not_fit_is_told_before_people_are_grouped(
         require_possible(spec, engine, table, types)
 
 
+@pytest.mark.long
 def test_in_a_fold_dates_are_numbers_and_calendars_are_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = dataset(tmp_path)
     _, frame, _ = counted(engine, spec)

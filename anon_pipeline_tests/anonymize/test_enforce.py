@@ -123,6 +123,7 @@ def test_every_demand_holds_or_is_refused(
             assert meets(demand, column[members].tolist(), column[released].tolist()), demand
 
 
+@pytest.mark.long
 @settings(max_examples=times(40))
 @given(patients(), DEMANDS)
 def test_what_holds_in_one_class_is_never_refused(
@@ -241,6 +242,7 @@ def test_suppressing_a_few_costs_less_than_merging_everybody() -> None:
     assert chosen < merged
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("others", ["flu", "cold"])
 def test_who_is_left_out_does_not_tell_what_they_have(others: str) -> None:
     """An attacker who knows all but one value knew it: a class was left out exactly where all of its values agreed."""

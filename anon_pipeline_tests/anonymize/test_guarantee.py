@@ -272,6 +272,7 @@ def check_category(
     assert set(told) == set(common) | ({"*"} if alone else set())
 
 
+@pytest.mark.long
 @few
 @given(tables())
 def test_the_frame_shows_what_the_class_table_says(table: Table) -> None:

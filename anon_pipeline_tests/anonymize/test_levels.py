@@ -82,6 +82,7 @@ def test_spans_and_lists_are_in_the_order_of_the_levels(frame: pd.DataFrame, k: 
         assert list(tree.classes_["size_values"][group]) == told + ["*"] * bool(alone)
 
 
+@pytest.mark.long
 @few
 @given(tables(), st.integers(2, 6), st.permutations("abcde"))
 def test_what_the_levels_are_called_decides_nothing(frame: pd.DataFrame, k: int, names: list[str]) -> None:

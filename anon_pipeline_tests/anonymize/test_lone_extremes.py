@@ -34,6 +34,7 @@ def released(income: float, seed: int) -> tuple[dict[str, float], IntArray]:
     return lost(told, N, NO_NOISE), tree.apply(frame)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [3, 4, 5])
 def test_what_is_lost_does_not_tell_a_lone_extreme(seed: int) -> None:
     """Who knows everything but one income groups for each that it can be, and compares what is told to be lost."""
@@ -42,6 +43,7 @@ def test_what_is_lost_does_not_tell_a_lone_extreme(seed: int) -> None:
     assert told[0]["income"] <= 0.35  # of all others nothing more is lost because of it
 
 
+@pytest.mark.long
 def test_classes_are_the_same_wherever_a_lone_extreme_lies() -> None:
     classes = [released(income, 3)[1] for income in INCOMES]
     assert all((one == classes[0]).all() for one in classes)

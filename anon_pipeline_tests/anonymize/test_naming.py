@@ -136,6 +136,7 @@ def test_each_use_of_a_number_is_shared(counted: list[tuple[int, int]], k: int) 
     assert set(own) <= set(found.points.tolist()), "what k people have may be named"
 
 
+@pytest.mark.long
 @settings(max_examples=times(200))
 @given(
     st.dictionaries(st.integers(-200, 200), st.integers(1, 4), min_size=1, max_size=150),
@@ -187,6 +188,7 @@ def test_where_people_begin_is_told_as_finely_as_k_people_lie(counted: list[tupl
             assert any(people[(at >= point) & (at < point + 2 * step)].sum() >= k for step in steps)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("people", "k", "most"), [(120, 5, 0.15), (120, 10, 0.3), (300, 10, 0.2)])
 def test_ages_of_few_people_are_told_although_most_round_numbers_are_some_of_theirs(
     people: int, k: int, most: float
@@ -262,6 +264,7 @@ def test_a_few_people_at_a_round_number_do_not_make_the_others_alike(n: int, k: 
         assert np.bincount(gap).max() < 0.3 * len(numbers)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [5, 25])
 def test_a_few_people_below_each_of_many_round_numbers_end_in_an_error(k: int) -> None:
     """Each was passed over within the passing over of the one before, until Python refused to go deeper."""

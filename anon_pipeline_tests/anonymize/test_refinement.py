@@ -244,6 +244,7 @@ class Elsewhere(Workers):
         return [pickle.loads(pickle.dumps(function(*pickle.loads(pickle.dumps(task))))) for task in tasks]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("large", [0, 10**6])
 def test_parts_of_a_large_table_are_improved_side_by_side(large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The classes are those that one process finds."""
@@ -291,6 +292,7 @@ def test_demands_are_met_after_the_changes(seed: int, k: int) -> None:
         assert np.bincount(group).min() >= k
 
 
+@pytest.mark.long
 def test_demands_are_met_at_less_cost() -> None:
     people = some_people(1, 2000)
     demands = [LDiversity(column="ill", l=2)]
@@ -315,6 +317,7 @@ def test_classes_that_are_looked_at_apart_keep_their_people(monkeypatch: pytest.
     assert error(cells, group) < error(cells, leaf)
 
 
+@pytest.mark.long
 @few
 @given(tables())
 def test_a_tree_as_it_is_can_be_asked_for(table: Table) -> None:

@@ -190,6 +190,7 @@ def test_missing_is_a_value_of_its_own_else_unknown_people_are_scattered() -> No
         assert set(map(bool, ours.classes_[column].isna())) == {True, False}
 
 
+@pytest.mark.long
 def test_projections_in_place_of_many_categories_keep_the_promise(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = np.random.default_rng(0)
     frame = random_frame(generator, 2_000, {"age": "whole", "city": "text", "zip": "huge"}, 15, 0.05).astype(

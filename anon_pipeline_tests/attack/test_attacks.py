@@ -194,6 +194,7 @@ def test_classes_that_no_row_shows_belong_to_no_group():
         assert _group_of_class(classes, released, [domain], [["a", "b"]]).tolist() == groups
 
 
+@pytest.mark.long
 def test_a_model_learns_across_groups_what_statistics_tell():
     table, control = people(1500, 1), people(800, 2)
     for frame in (table, control):

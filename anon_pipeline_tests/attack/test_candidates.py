@@ -62,6 +62,7 @@ def own_group_fits(table: Table, form: str) -> None:
 KINDS = sorted(set(COLUMNS) - {"neighbours"})
 
 
+@pytest.mark.long
 @given(tables(kinds=KINDS))
 @settings(max_examples=times(60))
 def test_everyone_fits_their_own_class_by_the_published_table_of_classes(table):
@@ -100,6 +101,7 @@ def slowly(release, codes, columns):
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [[0], [1, 3], [0, 1, 2, 3, 4]])
 def test_fitting_candidates_are_those_of_a_slow_search(columns, monkeypatch):
     table = people(120, 1)

@@ -76,6 +76,7 @@ def test_a_column_that_is_made_of_a_quasi_identifier_is_found(form: str, origin_
     assert found.control is not None and found.control.rate < 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("distinct", [2, 30, 10**6])
 def test_a_column_that_has_nothing_to_do_with_them_is_not_taken_for_it(distinct: int) -> None:
     """Also where every value stands once, and whom a forest has seen would be told from whom it has not."""
@@ -98,6 +99,7 @@ def _seldom(age: np.ndarray, draw: Draw) -> Any:
     return np.where(draw.random(len(age)) < 0.01 + 0.04 * (age > 60), "yes", "no")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "step"), [(_hardly_tells, 1), (_seldom, 20)])
 def test_a_column_that_tells_a_little_makes_nobody_harder_to_find(
     make: Callable[[np.ndarray, Draw], Any], step: int

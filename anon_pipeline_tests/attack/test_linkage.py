@@ -61,6 +61,7 @@ def test_links_that_are_drawn_agree_with_those_expected():
         assert abs(drawn - expected) < 4 * np.sqrt(expected)
 
 
+@pytest.mark.long
 def test_an_anonymized_person_is_found_about_as_often_as_groups_per_person():
     table = people(2000, 1)
     released, classes, origin = anonymized(table)

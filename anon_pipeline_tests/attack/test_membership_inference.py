@@ -136,6 +136,7 @@ def test_a_line_through_many_people_remembers_nobody(estimator: Any, target: str
         assert attack.epsilon is None
 
 
+@pytest.mark.long
 def test_a_training_that_keeps_a_tenth_of_the_rows_as_they_are_is_found() -> None:
     def figures(copied: float) -> dict[str, MembershipFinding]:
         def train(part: pd.DataFrame, seed: int) -> Any:
@@ -342,6 +343,7 @@ def test_a_class_that_the_model_never_saw_is_no_obstacle() -> None:
 # ------------------------------------------------------------------------------------------------- habits of the house
 
 
+@pytest.mark.long
 def test_the_same_seed_gives_the_same_figures() -> None:
     forest = RandomForestClassifier(10, n_jobs=-1)
     first, again, other = (attacked(forest, n=200, shadows=4, seed=seed) for seed in (1, 1, 2))
@@ -382,6 +384,7 @@ def test_findings_are_plain_data_without_people() -> None:
         assert len(json.dumps(data)) < 3000
 
 
+@pytest.mark.long
 def test_an_epsilon_is_never_told_as_a_guarantee() -> None:
     found = attacked(RandomForestClassifier(20), n=800)["lira"]
     assert found.epsilon is not None

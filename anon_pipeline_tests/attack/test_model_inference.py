@@ -74,6 +74,7 @@ def test_a_model_that_knows_its_people_by_heart_gives_an_illness_away(estimator:
     assert "It remembers people it was trained on." in found.sentence
 
 
+@pytest.mark.long
 def test_a_model_that_has_learnt_nothing_gives_nothing_away() -> None:
     for estimator, target in (
         (DecisionTreeClassifier(max_depth=1), "paid"),

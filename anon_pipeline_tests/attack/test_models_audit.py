@@ -53,6 +53,7 @@ def audit() -> ModelsAudit:
     )
 
 
+@pytest.mark.long
 def test_both_models_meet_the_same_attacks(audit: ModelsAudit) -> None:
     assert (audit.members, audit.non_members) == (1200, 1200)
     attacks = ["lira", "lira_offline", "loss_threshold"]
@@ -81,6 +82,7 @@ def test_a_release_takes_away_what_the_raw_model_gave_away(audit: ModelsAudit) -
         assert (one.before, one.after) == (by_attack[RAW, one.attack], by_attack[RELEASE, one.attack])
 
 
+@pytest.mark.long
 def test_a_release_that_changes_nothing_buys_nothing() -> None:
     audit = audit_models(
         some_people(400), Question("rich", FEATURES), {RAW: train_raw, RELEASE: train_raw}, Effort(shadows=4, asked=50)

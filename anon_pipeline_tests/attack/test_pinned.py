@@ -95,6 +95,7 @@ def digest(finding: Finding) -> str:
     return hashlib.sha256(repr(plain(finding.to_json())).encode()).hexdigest()[:12]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", ["value", "range"])
 def test_an_audit_finds_the_same_in_every_version(form: str) -> None:
     assert findings(form) == PINNED[form]

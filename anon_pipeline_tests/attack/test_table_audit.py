@@ -42,6 +42,7 @@ def clean() -> dict[str, Finding]:
     return audit(released, origin, classes)
 
 
+@pytest.mark.long
 def test_an_anonymized_table_gives_away_no_more_than_its_groups_do(clean):
     released, classes, origin = anonymized(MEMBERS, refine=0)
     tree_alone = audit(released, origin, classes)
@@ -105,6 +106,7 @@ def test_a_unique_value_that_was_kept_is_found():
     assert found["singling out, one column"].leak.low > 0.5
 
 
+@pytest.mark.long
 def test_raw_copies_of_a_tenth_of_the_rows_are_found(clean):
     released, classes, origin = anonymized(MEMBERS)
     mixed = released.astype(object)
@@ -138,6 +140,7 @@ def test_independent_people_of_the_same_population_leak_nothing_in_93_of_100_see
     assert max(accused.values()) <= 6
 
 
+@pytest.mark.long
 def test_without_control_people_it_is_not_called_a_leak():
     released, classes, origin = anonymized(MEMBERS)
     for found in audit_table(Tables(released, MEMBERS, None, origin, classes), KNOWLEDGE, targets=200):
@@ -147,6 +150,7 @@ def test_without_control_people_it_is_not_called_a_leak():
             assert found.verdict in (NO_CONTROL, TOO_WEAK)
 
 
+@pytest.mark.long
 def test_neither_row_order_nor_the_tables_types_change_a_finding():
     released, classes, origin = anonymized(MEMBERS[:400])
     earlier = Earlier(released, classes)
@@ -180,6 +184,7 @@ def test_an_audit_holds_no_value_of_a_person(clean):
     assert "2001-" not in told
 
 
+@pytest.mark.long
 def test_a_foreign_tools_table_is_attacked_as_it_is():
     table = MEMBERS
     foreign = pd.DataFrame(

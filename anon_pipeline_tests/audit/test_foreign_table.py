@@ -150,6 +150,7 @@ def test_a_column_that_nobody_named_is_known_to_the_attacker_if_it_shows_peoples
     assert note.endswith("member, cost.")
 
 
+@pytest.mark.long
 def test_a_quasi_identifier_that_the_tool_left_out_is_known_by_nobody(folder: Path, tmp_path: Path) -> None:
     pd.read_csv(folder / "planted.csv").drop(columns=["joined"]).to_csv(tmp_path / "less.csv", index=False)
     (tmp_path / "a").mkdir()
@@ -165,6 +166,7 @@ def test_without_control_people_no_leak_is_stated(folder: Path, tmp_path: Path) 
     assert any("--control" in note for note in found.notes)
 
 
+@pytest.mark.long
 def test_what_is_counted_is_exact_and_says_for_whom_it_is(of_planted: AttackedTable) -> None:
     """Who had the table, this result and all people but one age tried every age, and was certain in 20 of 20 tables."""
     assert of_planted.notes[-1] == FOR_WHOM

@@ -199,6 +199,7 @@ def test_rows_of_the_twin_stand_in_the_order_of_what_they_show(people: Batch) ->
     assert shown.equals(shown.sort_values(SPEC.released, kind="stable"))
 
 
+@pytest.mark.long
 def test_the_same_people_and_seed_give_the_same_audit(people: Batch, content: dict[str, Any]) -> None:
     assert audit(Audited(SPEC, KEY, people, TYPES)) == content
 

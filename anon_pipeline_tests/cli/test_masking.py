@@ -79,6 +79,7 @@ def test_a_masked_table_is_its_owners_and_no_release(spec: Path) -> None:
     assert {report["technique"] for report in content["masking"]} == {"encrypt", "round"}
 
 
+@pytest.mark.long
 def test_tokens_are_turned_back_on_stdout_or_in_a_file_of_their_owner(spec: Path) -> None:
     masked = spec.parent / "masked.csv"
     run("mask", spec, "--out", masked)
@@ -103,6 +104,7 @@ def reports(tmp_path: Path) -> Path:
     return tmp_path / "data.parquet"
 
 
+@pytest.mark.long
 def test_counts_are_estimated_from_the_reports(reports: Path) -> None:
     spec = ("--spec", reports.parent / "release.yaml")
     content = run("estimate", reports, "--column", "v", *spec, "--json").json

@@ -25,6 +25,7 @@ def version(home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path)
     return str(released["version"])
 
 
+@pytest.mark.long
 def test_an_opening_goes_to_stdout_or_to_a_new_file_of_its_owner(home: Home, version: str, tmp_path: Path) -> None:
     printed = run("releases", "open", version)
     assert printed.json["opens"]["version"] == version

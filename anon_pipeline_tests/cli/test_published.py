@@ -81,6 +81,7 @@ def test_verify_ends_with_3_where_something_is_not_what_it_was(home: Home) -> No
     assert problems.json["problems"] == ended.told
 
 
+@pytest.mark.long
 def test_a_signature_is_checked_with_the_public_key_only(home: Home, tmp_path: Path) -> None:
     published(home, "v1")
     file = tmp_path / "key.pem"
@@ -145,6 +146,7 @@ def test_a_report_goes_to_stdout_or_to_a_file_for_everybody(home: Home, tmp_path
     )
 
 
+@pytest.mark.long
 def test_the_current_release_and_its_folder(home: Home) -> None:
     published(home, "v1")
     folder = published(home, "v2")
@@ -188,6 +190,7 @@ def test_copies_of_a_release_are_shown_and_taken_back(home: Home, copied: Destin
     assert ended.told[0].startswith(f"taken back at {copied.label}; the files of all former states are removed")
 
 
+@pytest.mark.long
 def test_a_copy_that_has_lost_its_rows_is_put_again(home: Home, copied: Destination) -> None:
     """The table said that it has the release: the command said "stands", and `releases verify` went on telling it."""
     (file,) = Path(str(copied.delta)).glob("*.parquet")

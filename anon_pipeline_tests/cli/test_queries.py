@@ -99,6 +99,7 @@ def test_a_preview_of_a_question(printed: Printed) -> None:
     ]
 
 
+@pytest.mark.long
 def test_a_preview_reads_and_spends_nothing(spec: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
     (spec / "people.csv").unlink()
@@ -132,6 +133,7 @@ def test_a_question_is_paid_for_once_and_entered(spec: Path, home: Home) -> None
     assert isinstance(error, Refused)
 
 
+@pytest.mark.long
 def test_a_budget_that_was_altered_ends_with_3(spec: Path, home: Home) -> None:
     run("query", spec, COUNT, "--rho", "0.4")
     (ledger,) = home.root.rglob("*patients*/ledger.jsonl")

@@ -133,6 +133,7 @@ def test_a_text_stays_the_text_that_it_is(home: Home, tmp_path: Path, ending: st
         assert {cell.data_type for cell in [*cells[:1], *cells[2:]]} == {"s"}
 
 
+@pytest.mark.long
 @given(
     st.lists(
         st.one_of(st.none(), st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), min_size=1)),

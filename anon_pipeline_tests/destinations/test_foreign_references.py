@@ -14,6 +14,7 @@ from anon_pipeline_tests.destinations.test_lake import FOUND, Kind, rows, same
 kind = test_lake.kind  # the fixture; only its table of Iceberg is asked for below
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["iceberg"], indirect=True)
 @pytest.mark.parametrize("reference", ["tag", "branch"])
 @pytest.mark.parametrize("newest", [True, False])

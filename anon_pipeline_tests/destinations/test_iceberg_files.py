@@ -178,6 +178,7 @@ def test_the_files_of_a_table_that_was_renamed_stay_and_the_withdrawal_says_so(
     assert catalogue().load_table("open.theirs").scan().to_arrow().to_pylist() == rows("v1").to_pylist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("warehouse", ["disk"], indirect=True)
 def test_files_of_a_state_that_nobody_lists_any_more_stay_and_the_withdrawal_says_so(
     home: Home, warehouse: Warehouse
@@ -199,6 +200,7 @@ def test_files_of_a_state_that_nobody_lists_any_more_stay_and_the_withdrawal_say
     assert catalogue().load_table("open.people").scan().to_arrow().to_pylist() == rows("v2").to_pylist()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("warehouse", ["disk"], indirect=True)
 def test_rows_that_are_gone_from_a_state_are_put_again(home: Home, warehouse: Warehouse) -> None:
     deliver(home, publish(home, "v1", rows("v1")), PLACE)

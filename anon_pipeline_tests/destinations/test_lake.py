@@ -397,6 +397,7 @@ def test_a_table_that_is_no_release_of_the_dataset_is_never_overwritten(home: Ho
     assert kind.read() == before
 
 
+@pytest.mark.long
 def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, kind: Kind, tmp_path: Path) -> None:
     """Two homes make the same version of the same table; the withdrawal of one took the rows of the other along."""
     deliver(home, publish(home, "v1", rows("v1")), kind.place)

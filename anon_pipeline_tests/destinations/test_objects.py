@@ -70,6 +70,7 @@ def test_every_file_of_a_release_lies_below_its_version(home: Home, store: Objec
     assert not any(SECRET in file.read_text() for file in (home.private / "destinations").rglob("*.json"))
 
 
+@pytest.mark.long
 def test_a_small_file_is_no_upload_in_parts_which_would_stay_where_it_is_cut_off(
     home: Home, store: ObjectStore
 ) -> None:
@@ -129,6 +130,7 @@ def test_what_differs_there_is_told_and_mended(home: Home, store: ObjectStore, n
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 def test_what_is_missing_or_was_added_there_is_told(home: Home, store: ObjectStore) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     store.delete(f"open/{DATASET}/v1/report.html")
@@ -138,6 +140,7 @@ def test_what_is_missing_or_was_added_there_is_told(home: Home, store: ObjectSto
     assert [problem.rpartition(": ")[2] for problem in told] == ["report.html is gone", "2 objects were added"]
 
 
+@pytest.mark.long
 def test_only_what_was_altered_is_put_again(home: Home, store: ObjectStore) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     store.put(f"open/{DATASET}/v1/data.parquet", b"other")
@@ -147,6 +150,7 @@ def test_only_what_was_altered_is_put_again(home: Home, store: ObjectStore) -> N
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 def test_the_copies_of_the_named_release_only_are_looked_at(home: Home, store: ObjectStore) -> None:
     for version in ("v1", "v2"):
         deliver(home, publish(home, version), PLACE)
@@ -157,6 +161,7 @@ def test_the_copies_of_the_named_release_only_are_looked_at(home: Home, store: O
     assert delivery.verify(home, DATASET, "v2") == delivery.verify(home, "others", "v1") == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "content"), [("v1/deeper/data.parquet", b"rows"), ("current", b"v1\n")])
 def test_what_comes_back_of_a_withdrawn_release_is_told(
     home: Home, store: ObjectStore, name: str, content: bytes
@@ -229,6 +234,7 @@ def test_a_withdrawal_that_was_killed_is_completed_by_the_next_delivery(
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ending", [b"", b"\r\n"])
 def test_a_pointer_that_somebody_has_written_leads_to_no_withdrawn_release(
     home: Home, store: ObjectStore, ending: bytes
@@ -248,6 +254,7 @@ def test_what_another_home_has_put_there_is_not_overwritten(home: Home, store: O
     assert names(store) == {"v1/manifest.json"}
 
 
+@pytest.mark.long
 def test_what_another_home_has_put_there_is_not_taken_back(home: Home, tmp_path: Path, store: ObjectStore) -> None:
     """Two homes make the same version of the same table: the delivery of one is refused, and its withdrawal deleted
     the release of the other with its pointer."""

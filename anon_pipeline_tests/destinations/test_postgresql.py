@@ -218,6 +218,7 @@ def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
     assert "people" not in server.dump("postgres")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_what_another_home_has_put_there_since_is_not_taken_back(home: Home, tmp_path: Path) -> None:
     """Two homes make the same version of the same table; the withdrawal of one took the tables of the other along."""
@@ -279,6 +280,7 @@ def test_a_release_whose_folder_somebody_has_removed_is_taken_back(home: Home, s
     assert server.ask(f"SELECT count(*) FROM pg_tables WHERE schemaname = '{SCHEMA}'", "postgres").strip() == "0"
 
 
+@pytest.mark.long
 def test_a_table_that_was_moved_before_it_was_replaced_is_told_too(home: Home, server: Server) -> None:
     server.execute("DROP SCHEMA IF EXISTS theirs CASCADE; CREATE SCHEMA theirs")
     deliver(home, publish(home, "v1"), place())
@@ -330,6 +332,7 @@ def test_failures_are_told_without_a_secret(
         delivery.require_ready([place()], tmp_path)
 
 
+@pytest.mark.long
 def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -340,6 +343,7 @@ def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
     assert version_read(server, monkeypatch) == "v1"
 
 
+@pytest.mark.long
 def test_a_server_that_goes_down_or_takes_no_changes_is_told_and_no_half_release_is_seen(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,6 +372,7 @@ def test_a_server_that_goes_down_or_takes_no_changes_is_told_and_no_half_release
     assert delivery.verify(home) == []
 
 
+@pytest.mark.long
 def test_a_name_that_would_be_cut_off_is_refused(home: Home, server: Server) -> None:
     publish(home, "v1", pa.table({"ö" * 32: [1]}))
     assert "more than 63 bytes" in failure(home, "v1", place())

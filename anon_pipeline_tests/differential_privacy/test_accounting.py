@@ -40,6 +40,7 @@ def test_opendp_converts_to_the_same_epsilon() -> None:
         assert accounting.epsilon_of(nano, 1e-6) == pytest.approx(curve.epsilon(1e-6), rel=1e-9)
 
 
+@pytest.mark.long
 @given(st.integers(1, 10 * NANO), st.floats(1e-12, 1e-3))
 def test_there_and_back_never_gives_more(nano: int, delta: float) -> None:
     epsilon = accounting.epsilon_of(nano, delta)

@@ -121,5 +121,5 @@ class Spending(RuleBasedStateMachine):
         assert {key: budget.stored(key) for key in "abcdef"} == {key: self.answers.get(key) for key in "abcdef"}
 
 
-TestSpending = Spending.TestCase
+TestSpending = pytest.mark.long(Spending.TestCase)
 TestSpending.settings = settings(max_examples=times(15), stateful_step_count=15, deadline=None)

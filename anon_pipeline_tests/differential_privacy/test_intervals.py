@@ -75,6 +75,7 @@ def test_a_quotient_of_almost_nothing_has_no_end() -> None:
     assert low < 2 < high
 
 
+@pytest.mark.long
 def test_the_rank_of_a_quantile_stays_within_its_bound() -> None:
     histogram = np.full(50, 20)
     scores = mechanisms.quantile_scores(histogram, 1, 2)
@@ -85,6 +86,7 @@ def test_the_rank_of_a_quantile_stays_within_its_bound() -> None:
     assert stats.binomtest(outside, len(chosen), 0.05, alternative="greater").pvalue > 1e-6
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "histogram",
     [[100] * 10, [0] * 3 + [5_000] + [0] * 2 + [4_990] + [0] * 3, [0] * 9 + [3], [0] * 10, [900] + [1] * 9],

@@ -126,6 +126,7 @@ def _whole(spec: ReleaseSpec, home: Home) -> None:
     os._exit(0)
 
 
+@pytest.mark.long
 def test_two_at_once_release_what_was_paid_for(place: Path, spec: ReleaseSpec) -> None:
     home = Home(place / "home").prepare()
     children = [FORK.Process(target=_whole, args=(spec, home)) for _ in range(2)]

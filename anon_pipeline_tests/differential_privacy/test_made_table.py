@@ -85,6 +85,7 @@ def test_the_manifest_says_whom_the_noise_protects(
     assert said["subject"] == "clinic_people" and list(said["domains"]) == spec.released
 
 
+@pytest.mark.long
 def test_another_home_draws_other_noise(tmp_path: Path, home: Home) -> None:
     """No seed: the same source, spec and key give other numbers, so nobody can take the noise off."""
     spec = write(tmp_path / "clinic")
@@ -92,6 +93,7 @@ def test_another_home_draws_other_noise(tmp_path: Path, home: Home) -> None:
     assert measured(spec, home)[0] != measured(spec, other)[0]
 
 
+@pytest.mark.long
 def test_rows_look_like_the_people_and_hold_public_values_only(tmp_path: Path, home: Home) -> None:
     spec = write(tmp_path / "clinic", people(20_000))
     made = make_table(spec, measured(spec, home)[0])
@@ -135,6 +137,7 @@ def _age(source: pa.Table, intervals: int) -> list[int]:
     return [*np.bincount((known - 18) // 3, minlength=intervals).tolist(), source.column("age").null_count]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "changes",
     [
@@ -152,6 +155,7 @@ def test_every_kind_of_target(tmp_path: Path, home: Home, changes: dict[str, Any
     assert made.table.column_names == spec.released and len(made.table) > 200
 
 
+@pytest.mark.long
 def test_a_public_size_is_kept_and_an_empty_table_is_no_error(tmp_path: Path, home: Home) -> None:
     wanted = content()["differential_privacy"] | {"size": {"public": 750, "why": "a sample of 750"}}
     spec = write(tmp_path / "clinic", people(750), differential_privacy=wanted)
@@ -188,6 +192,7 @@ def test_a_model_answers_on_people_it_never_saw(tmp_path: Path, home: Home, kind
     assert (fitted_again.predict_proba(features) == chances).all(), "a guide learns nothing of people by fitting it"
 
 
+@pytest.mark.long
 def test_naive_bayes_predicts_no_number(tmp_path: Path, home: Home) -> None:
     spec = write(tmp_path / "clinic", people(300), target="weight", model={"kind": "naive_bayes"})
     made: Synthetic = make_table(spec, measured(spec, home)[0])

@@ -77,6 +77,7 @@ def test_a_person_counts_with_so_many_rows_whatever_they_and_others_hold(tmp_pat
             assert np.abs(whole - less).sum() <= (0 if person is None else 2)
 
 
+@pytest.mark.long
 def test_the_cost_is_at_most_the_share_and_every_scale_is_that_of_its_cost() -> None:
     table = random_table(np.random.default_rng(1), 500, (3, 4, 2, 3, 5))
     for rows in (1, 3):

@@ -246,6 +246,7 @@ def test_the_commands(tmp_path: Path) -> None:
     assert broken.exit_code == 3 and json.loads(broken.stdout)["problems"]
 
 
+@pytest.mark.long
 def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     """No range, value or bin of the data stands in the proposed section; what is decided there makes it run."""
     table = tmp_path / "visits.csv"

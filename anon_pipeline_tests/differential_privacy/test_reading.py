@@ -196,6 +196,7 @@ def test_a_whole_number_has_one_text(kind: str, values: list[str], tmp_path: Pat
     assert told.numbers(Measurement("count"), [(0,), (1,), (2,)]) == [expected[0], expected[1], 0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["row", PERSON], ids=["row", "person"])
 @pytest.mark.parametrize("name", ["people.csv", "people.jsonl"])
 def test_whole_numbers_that_a_gap_gave_a_point_are_what_they_were(

@@ -124,6 +124,7 @@ def test_a_bound_that_is_left_out_is_seen(good: str, bad: str) -> None:
     assert any(replaced)
 
 
+@pytest.mark.long
 def test_rows_in_another_order_are_the_same_sums() -> None:
     random = np.random.default_rng(3)
     with counting(spec_of(PERSON)) as count:

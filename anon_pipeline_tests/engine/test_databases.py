@@ -148,6 +148,7 @@ def test_no_file_is_written_even_where_a_query_is_allowed_everything(
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_the_only_table_of_a_database_is_read_without_a_query(kind: str, tmp_path: Path) -> None:
     """What SQLite keeps for itself is no table of people; a view is one."""

@@ -132,6 +132,7 @@ def test_moments_finer_than_a_microsecond_may_be_categories(engine: DuckDBEngine
     assert domain.counts.tolist() == [1, 1, 2]
 
 
+@pytest.mark.long
 def test_a_table_of_many_wide_columns_has_keys_in_several_parts(engine: DuckDBEngine, tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     frame = pd.DataFrame({f"x{i}": generator.integers(-(2**30), 2**30, 300) for i in range(5)})
@@ -181,6 +182,7 @@ TYPED = pa.table(
 )
 
 
+@pytest.mark.long
 def test_a_release_has_the_column_types_of_its_source(engine: DuckDBEngine, tmp_path: Path) -> None:
     table = released(engine, tmp_path, TYPED, spread=1.0)
     assert table.schema.names == TYPED.schema.names
@@ -342,6 +344,7 @@ def test_a_table_of_one_row_is_looked_at_and_one_of_none_is_refused(engine: Duck
         engine.survey(Source(path="people.parquet"), table)
 
 
+@pytest.mark.long
 def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(300)
     first = released(engine, tmp_path, frame, k=10)
@@ -351,6 +354,7 @@ def test_the_order_of_the_release_tells_the_order_of_the_source(engine: DuckDBEn
     assert first.num_rows == 300
 
 
+@pytest.mark.long
 def test_suppressed_people_are_released_or_others_lost(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(300)
     spec, place, types = stored(engine, tmp_path, frame)

@@ -98,6 +98,7 @@ def test_the_head_of_a_larger_text_is_looked_at_where_it_is_cheap(
     assert first_look(spec_of(tmp_path, name, **source)).rows is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["parquet", "folder", "duckdb"])
 def test_a_file_that_knows_its_rows_is_asked_for_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str

@@ -279,6 +279,7 @@ def test_what_is_no_table_is_told_in_a_sentence(
     assert SECRET not in message
 
 
+@pytest.mark.long
 def test_a_table_may_stand_anywhere_on_its_sheet(engine: DuckDBEngine, tmp_path: Path) -> None:
     def lower(path: Path) -> None:
         _with_labels().to_excel(path, index=False, startrow=3, startcol=2)

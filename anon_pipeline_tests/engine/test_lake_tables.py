@@ -80,6 +80,7 @@ def test_columns_that_are_left_out_are_not_read(tmp_path: Path) -> None:
         assert stored(source, tmp_path, "name")[0] == [{**row, "name": None} for row in FIRST.to_pylist()]
 
 
+@pytest.mark.long
 def test_tables_lie_in_object_stores_too(object_store: ObjectStore, tmp_path: Path) -> None:
     endpoint = object_store.environment["AWS_ENDPOINT_URL"]
     write_delta("s3://clinic/lake/people", FIRST, allow_http="true", aws_endpoint=endpoint)

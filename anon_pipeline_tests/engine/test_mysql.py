@@ -128,6 +128,7 @@ def test_a_table_is_the_same_people_as_the_parquet_file_of_it(
         assert engine.store_source(spec, tmp_path / "again.parquet").content_hash == facts.content_hash
 
 
+@pytest.mark.long
 def test_values_are_those_of_the_server(asked: Server, tmp_path: Path) -> None:
     with mysql.rows_of_mysql(Question(asked.address(), "SELECT * FROM exact")) as rows:
         kinds = dict(zip(rows.schema.names, rows.schema.types, strict=True))
@@ -149,6 +150,7 @@ def test_values_are_those_of_the_server(asked: Server, tmp_path: Path) -> None:
     assert {value for name, value in second.items() if name != "lower_case"} == {None}
 
 
+@pytest.mark.long
 def test_enumerated_types_have_levels_and_init_proposes_a_spec(
     asked: Server, engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -347,6 +349,7 @@ def test_a_locked_table_is_not_waited_for_for_ever(
     assert server_rows.LOCK_SECONDS > 1
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
 def test_rows_that_nobody_wants_any_more_are_not_waited_for(asked: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mysql, "BATCH_ROWS", 10)
@@ -368,6 +371,7 @@ def read_until(question: Question, end: Callable[[], None]) -> None:
             pass
 
 
+@pytest.mark.long
 def test_a_connection_that_breaks_in_mid_read_is_told_and_the_next_run_heals(
     asked: Server, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

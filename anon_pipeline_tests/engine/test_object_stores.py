@@ -101,6 +101,7 @@ def test_objects_below_a_prefix_are_read_as_the_same_folder_is(object_store: Obj
     object_store.delete(address.removeprefix("s3://clinic/"))
 
 
+@pytest.mark.long
 def test_columns_that_are_left_out_never_leave_the_store(
     object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -39,6 +39,7 @@ def domains(draw: st.DrawFn) -> Domain:
     return Domain(kind, type_, array, np.ones(len(array) + 1, dtype=np.int64))
 
 
+@pytest.mark.long
 @settings(max_examples=times(150))
 @given(st.lists(domains(), min_size=1, max_size=9), st.integers(0, 999), st.sampled_from([7, packing_module.CACHED]))
 def test_a_key_stands_for_one_tuple_only_else_strangers_share_a_cell(

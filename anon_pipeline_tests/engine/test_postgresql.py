@@ -138,6 +138,7 @@ def test_init_proposes_a_spec_that_runs(asked: Server, engine: DuckDBEngine, tmp
     assert proposed["columns"]["health"]["levels"] == ["bad", "fair", "good"]
 
 
+@pytest.mark.long
 def test_a_file_with_the_address_is_its_owners_alone(server: Server, engine: DuckDBEngine, tmp_path: Path) -> None:
     spec = spec_of(tmp_path, table="clinic.people", connection={"file": "dsn"})
     assert "source.connection: dsn cannot be read" in refused(engine, spec)

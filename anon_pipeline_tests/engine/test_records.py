@@ -86,6 +86,7 @@ def test_both_engines_read_the_same_fields(quick_spark: None, tmp_path: Path) ->
     assert hashes[0] == hashes[1]
 
 
+@pytest.mark.long
 def test_fields_are_looked_at_by_conditions_and_before_any_work(engine: DuckDBEngine, tmp_path: Path) -> None:
     source = {"paths": PATHS, "where": "floor = 2 OR town IS NULL"}
     facts, _ = stored(engine, tmp_path, COLUMNS, written(tmp_path, "people.parquet"), source=source)

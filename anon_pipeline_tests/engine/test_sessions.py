@@ -85,6 +85,7 @@ def test_what_is_spilled_stays_after_the_session(tmp_path: Path) -> None:
     assert sum(file.stat().st_size for file in (tmp_path / "spill").iterdir()) == 0
 
 
+@pytest.mark.long
 def test_a_fork_works_on_a_database_of_its_own_and_leaves_its_parents(tmp_path: Path) -> None:
     """To close the parent's would wait for ever for its threads, which a fork has not."""
     engine, other = DuckDBEngine(tmp_path / "spill", threads=2), DuckDBEngine(tmp_path / "other", threads=2)

@@ -98,6 +98,7 @@ def test_a_table_without_texts_has_no_markers_and_empty_lines_are_counted(engine
     assert (found.rows, found.empty) == (2, 1)
 
 
+@pytest.mark.long
 def test_hundreds_of_columns_are_counted_in_little_memory(tmp_path: Path) -> None:
     """Exact counts of all of them at the same time took more than 3 MB each, however few the rows."""
     table = pa.table({f"x{number}": [row * number % 7 for row in range(20)] for number in range(1, 201)})

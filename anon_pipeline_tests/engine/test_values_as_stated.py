@@ -92,6 +92,7 @@ def test_amounts_in_two_currencies_are_not_added_up() -> None:
         values(pa.array(["$5", "5 €"]), NUMERIC, symbols=["$", "€"])
 
 
+@pytest.mark.long
 @given(
     number=st.decimals(-(10**12), 10**12, places=2),
     symbol=st.sampled_from(["$", "US$", "%", "kg", "zł", "^", "a|b", "(", "\\d"]),

@@ -57,6 +57,7 @@ def test_an_attacker_cannot_compute_the_guidance_of_people_beyond_the_sample(
     assert np.mean(computed.guidance == cells.guidance) < 0.02
 
 
+@pytest.mark.long
 def test_another_key_guides_nearly_everybody_otherwise(engine: DuckDBEngine, tmp_path: Path) -> None:
     one, other = (guided(engine, tmp_path / name, key)[0] for name, key in (("one", KEY), ("other", OTHER_KEY)))
     assert np.mean(one.guidance == other.guidance) < 0.02

@@ -20,6 +20,7 @@ def test_boosting_takes_rounds_by_people_and_classes(people_of_table: int, class
     assert models.rounds_of(people_of_table, None) == models.rounds_of(people_of_table, range(2))
 
 
+@pytest.mark.long
 def test_a_rare_class_does_not_make_boosting_overshoot() -> None:
     """Without a penalty a leaf in which nobody has a class gives it odds without a bound, and each round worse ones."""
     random = np.random.default_rng(0)

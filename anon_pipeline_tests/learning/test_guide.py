@@ -185,6 +185,7 @@ def test_every_bit_of_the_measuring_seed_divides_people_otherwise(bit: int) -> N
         assert (first == other).mean() < 0.7
 
 
+@pytest.mark.long
 def test_the_measuring_seed_is_longer_than_can_be_tried_and_every_model_takes_it() -> None:
     seeds = [seed_under(Key(number.to_bytes(32, "big")), "clinic") for number in range(20)]
     assert min(seeds) > 2**100

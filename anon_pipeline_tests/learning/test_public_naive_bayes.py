@@ -31,6 +31,7 @@ def fitted(held: float) -> tuple[PublicNaiveBayes, pd.DataFrame]:
     return PublicNaiveBayes(columns, counts, CLASSES, held).fit(frame, target), frame
 
 
+@pytest.mark.long
 def test_two_columns_that_say_the_same_count_as_one() -> None:
     model, frame = fitted(held=0.0)
     wanted = CHANCES[(frame["told"] == "b").astype(int)]

@@ -42,6 +42,7 @@ def test_every_target_weighs_the_same() -> None:
     assert said.var(axis=0) == pytest.approx([1.0, 1.0])
 
 
+@pytest.mark.long
 def test_no_model_looks_at_a_target_and_each_is_asked_out_of_fold() -> None:
     frame = table()
     trained, folds = joint(frame)
@@ -53,6 +54,7 @@ def test_no_model_looks_at_a_target_and_each_is_asked_out_of_fold() -> None:
     assert (trained.guidance(changed, folds) == trained.guidance(frame, folds)).all()
 
 
+@pytest.mark.long
 def test_each_part_says_what_it_would_say_alone() -> None:
     frame = table()
     trained, folds = joint(frame)

@@ -104,6 +104,7 @@ def test_a_setting_costs_in_company_what_it_costs_alone(engine: DuckDBEngine, sp
     assert len(set(map(str, measured))) == len(settings)
 
 
+@pytest.mark.long
 def test_the_line_of_the_spec_is_marked(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     found = points(engine, spec, [{K: 5}, {K: 10}, {K: 10, "suppression.limit": 0.1}], with_utility=False)
     assert [one.current for one in found] == [False, True, False]
@@ -167,6 +168,7 @@ def test_a_demand_that_cannot_be_met_is_a_line_and_no_crash(engine: DuckDBEngine
     assert close.refused is not None or (close.measured is not None and close.measured.classes == 1)
 
 
+@pytest.mark.long
 def test_a_refusal_in_a_training_part_leaves_the_rest_of_the_line(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """Folds of 300 cannot have classes of 400, but the table can."""
     (point,) = points(engine, spec, [{K: 400}])
@@ -189,6 +191,7 @@ def test_a_demand_on_a_population_holds_for_the_table_and_not_for_a_fold_of_it(
     assert too_many.refused is not None
 
 
+@pytest.mark.long
 def test_the_numbers_are_those_of_the_tree_counted_row_by_row(engine: DuckDBEngine, spec: ReleaseSpec) -> None:
     """The classes are rebuilt from the shown rows of a tree fitted in the library, without cells from the engine."""
     free = spec.replaced({"privacy": {"k_anonymity": {"k": 4}}, "guide.model": "decision_tree"})

@@ -84,6 +84,7 @@ def test_numbers_too_near_for_floats_have_no_r2() -> None:
     assert regression_scores(tiny, tiny)["r2"] is None
 
 
+@pytest.mark.long
 def test_destroying_a_table_shows() -> None:
     metrics = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, destroy).metrics
     assert metrics["roc_auc"].before.mean > 0.85  # type: ignore[operator]
@@ -96,6 +97,7 @@ def test_destroying_a_table_shows() -> None:
     assert metrics["mae"].difference.low > 0.2  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_a_fold_sees_its_training_part_only_and_is_scored_on_raw_rows(monkeypatch: Any) -> None:
     """Every row carries its own number; the anonymizer notes the ones it gets, the models the ones they are asked."""
     frame = table(Task.CLASSIFICATION, 100)
@@ -151,6 +153,7 @@ def test_guidance_follows_the_spec(predictions: str, own: float) -> None:
     assert utility.metrics["accuracy"].before.mean == pytest.approx(1 / 3)
 
 
+@pytest.mark.long
 def test_the_target_is_never_a_feature() -> None:
     frame = table(Task.CLASSIFICATION)
     types = {**TYPES, "target": ColumnType.CATEGORICAL}
@@ -223,6 +226,7 @@ def test_raw_models_are_fitted_once_and_compared_with_any_number_of_anonymizatio
     assert all((fold.guidance >= 0).all() for fold in prepared.folds)
 
 
+@pytest.mark.long
 def test_folds_that_share_a_fit_get_what_each_would_have_fitted(monkeypatch: Any) -> None:
     """Without folds i and j there is one model: it guides the people of j for the sake of i, and those of i for j."""
     frame = table(Task.CLASSIFICATION)
@@ -246,6 +250,7 @@ def test_folds_that_share_a_fit_get_what_each_would_have_fitted(monkeypatch: Any
         assert (alone.guidance(fold.part, np.array([names[one] for one in own])) == fold.guidance).all()
 
 
+@pytest.mark.long
 def test_nobody_guides_who_was_tested_on() -> None:
     """Whoever is in the test fold changes nothing of what the training part is guided by."""
     frame = table(Task.CLASSIFICATION)

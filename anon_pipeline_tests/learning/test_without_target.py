@@ -51,6 +51,7 @@ def guidance(spec: ReleaseSpec, engine: DuckDBEngine, table: Path, key: Key = KE
     return everybody.features.assign(ill=everybody.target, **{"#says": says})
 
 
+@pytest.mark.long
 def test_what_is_learnt_does_not_hang_on_people_without_a_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Their columns may say anything: of all others the model says the same."""
     frame = with_gaps()

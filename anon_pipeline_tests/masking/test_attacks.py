@@ -71,6 +71,7 @@ def random_order(seed: int, n: int) -> list[int]:
     return list(np.random.default_rng(seed + 1000).permutation(n).tolist())
 
 
+@pytest.mark.long
 def test_no_number_is_shown_doubled_by_proportional_noise() -> None:
     """Who sees a round number among noisy ones took it for twice that of its person: a factor of 2 was the largest."""
     incomes = np.random.default_rng(0).integers(15, 150, 5000) * 1000
@@ -80,6 +81,7 @@ def test_no_number_is_shown_doubled_by_proportional_noise() -> None:
     assert (shown == 0).sum() == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("technique", ["noise", "correlated_noise"])
 def test_noise_hides_the_number_of_the_only_person_who_has_one(technique: str) -> None:
     """A single number has no deviation, and a share of none is no noise."""

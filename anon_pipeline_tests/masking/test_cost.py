@@ -149,6 +149,7 @@ def test_distances_of_numbers_are_parts_of_the_people_and_missing_categories_cou
     assert as_numbers.measure == "total variation distance" and as_numbers.distance == 1 and as_numbers.known == 2
 
 
+@pytest.mark.long
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0.0, 1.0, -1e9, 1e300, None]),
@@ -213,6 +214,7 @@ def plain_rate(before: dict[str, pa.Array], after: dict[str, pa.Array], texts: s
     return total / n
 
 
+@pytest.mark.long
 def test_who_is_nearest_is_judged_by_all_columns_in_their_own_measure_and_by_gaps() -> None:
     random = np.random.default_rng(5)
     x, y, z = random.normal(size=40), random.normal(size=40) * 1000, random.integers(0, 3, 40)
@@ -240,6 +242,7 @@ def test_who_is_nearest_is_judged_by_all_columns_in_their_own_measure_and_by_gap
     assert found is not None and found.rate == 0.5
 
 
+@pytest.mark.long
 def test_a_correlation_that_is_lost_is_reported() -> None:
     x = RNG.normal(size=4000)
     table = pa.table({"x": x, "y": x, "c": RNG.choice(["a", "b"], 4000)})
@@ -254,6 +257,7 @@ def test_a_correlation_that_is_lost_is_reported() -> None:
     assert alone.costs["x"].correlation is None
 
 
+@pytest.mark.long
 def test_no_cost_is_measured_with_a_column_that_is_not_released() -> None:
     """A weight of the survey, excluded, had the largest correlation: the published figure followed from it."""
     x = RNG.normal(size=4000)

@@ -200,6 +200,7 @@ def test_columns_that_hold_no_reports_are_refused() -> None:
     assert empty.people == 0 and [one.high for one in empty.counts] == [0, 0]
 
 
+@pytest.mark.long
 def test_the_command_reads_the_spec_or_the_manifest_beside_the_table(tmp_path: Path) -> None:
     made = randomizer("local_frequencies", 2, ["a", "b", "c"])
     shown, _ = masked(pa.array(["a"] * 900 + ["b"] * 100), CATEGORICAL, made)

@@ -144,6 +144,7 @@ def test_mdav_is_what_the_paper_says(n: int, k: int) -> None:
     assert sorted(sets(mdav_groups(points, k)), key=min) == sorted(plain_mdav(points, k), key=min)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_groups_have_k_to_2k_minus_1_people_also_in_blocks(k: int, monkeypatch: pytest.MonkeyPatch) -> None:
     points = np.random.default_rng(0).normal(size=(3001, 2))

@@ -141,6 +141,7 @@ def test_noise_keeps_the_type_and_stays_within_it() -> None:
     assert np.std(np.array(days).astype(float)) == pytest.approx(10, rel=0.1) and days.type == pa.date32()
 
 
+@pytest.mark.long
 def test_proportional_noise_grows_with_the_value_and_keeps_the_sign() -> None:
     values = np.repeat([-1e6, 1.0, 1e6], 5000)
     shown = np.array(masked(values, NUMERIC, step("proportional_noise", share=0.1))[0])

@@ -177,6 +177,7 @@ def test_rows_of_other_columns_stay_where_they_were(technique: str) -> None:
 numbers = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1), st.integers(-20, 20)), max_size=30)
 
 
+@pytest.mark.long
 @settings(max_examples=times(40))
 @given(numbers, st.integers(1, 1000), st.sampled_from(["nearest", "down", "up"]))
 def test_rounding_whole_numbers_is_exact(values: list[int | None], to: int, how: str) -> None:

@@ -171,6 +171,7 @@ def test_two_datasets_that_would_share_a_name_in_dagster_are_told_apart(data: Pa
     assert "schedule people_retention_schedule stands in another folder too" in said
 
 
+@pytest.mark.long
 def test_an_owner_of_any_name_is_shown(data: Path, load: Load) -> None:
     for owner in ("Jane Doe", "Ministère de la Santé", "jane@example.org", "team:statistics", "q'u\"o🦆", "x" * 300):
         write_dataset(data / "people", spec=policy() | {"owner": owner})
@@ -221,6 +222,7 @@ def test_any_name_of_a_column_works_and_none_hides_another(first: str, second: s
     assert len(set(checks)) == len(checks)
 
 
+@pytest.mark.long
 @given(st.lists(st.text(max_size=30) | st.just("l_diversity_ill"), unique=True))
 def test_different_names_stay_different_when_translated(given_names: list[str]) -> None:
     translated = [technical(name) for name in given_names]

@@ -155,6 +155,7 @@ def count_ages(run: Run, folder: Path, people: Stage) -> StepResult:
     return StepResult({"ages": len(ages)}, rows=len(ages), metrics={"ages": len(ages)})
 
 
+@pytest.mark.long
 def test_a_step_more_is_a_function_and_a_line(made: tuple[Graph, Run]) -> None:
     graph, run = made
     step = StepDef("ages", (PEOPLE,), frozenset({"pandas"}), count_ages)

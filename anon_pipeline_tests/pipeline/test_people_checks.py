@@ -91,6 +91,7 @@ def test_each_check_of_the_source_sees_its_own(stored: SourceFacts, fails: set[s
     assert failing(answers) == fails
 
 
+@pytest.mark.long
 def test_a_source_is_counted_from_its_file_and_asked_what_the_spec_has_checks_for(stored: Candidate) -> None:
     answers = ask(ask_source(stored.run, stored.people))
     assert [answer.name for answer in answers] == list(source_checks(stored.spec))
@@ -199,6 +200,7 @@ def alter(column: str, value: Any, rows: slice | None = None) -> Callable[[pd.Da
     return spoil
 
 
+@pytest.mark.long
 def test_a_candidate_as_it_was_made_passes(stored: Candidate) -> None:
     assert stored.judged(as_it_is) == set()
     assert set(candidate_checks(stored.spec)) == {
@@ -209,6 +211,7 @@ def test_a_candidate_as_it_was_made_passes(stored: Candidate) -> None:
     }
 
 
+@pytest.mark.long
 def test_a_class_with_one_person_less_fails_its_k(stored: Candidate) -> None:
     data = pd.read_parquet(stored.stage.folder / "data.parquet")
     smallest = int(data.groupby(stored.spec.quasi_identifiers, dropna=False).size().min())
@@ -219,6 +222,7 @@ def test_a_class_with_one_person_less_fails_its_k(stored: Candidate) -> None:
         )
 
 
+@pytest.mark.long
 def test_the_worst_class_is_told_of_each_demand(stored: Candidate) -> None:
     questions = ask_candidate(stored.run, stored.people, stored.people, stored.stage)
     measured = {answer.name: answer.measured for answer in ask(questions)}
@@ -250,6 +254,7 @@ def test_a_class_of_one_answer_fails_its_demand(stored: Candidate) -> None:
     assert stored.judged(spoil) == {"l_diversity_ill"}
 
 
+@pytest.mark.long
 def test_other_columns_fail(stored: Candidate) -> None:
     assert stored.judged(lambda data, classes: (data.assign(name="Zebulon"), classes)) == {"has_released_columns_only"}
 
@@ -308,6 +313,7 @@ def test_how_much_was_lost_is_told_in_percent_and_as_in_the_manifest(stored: Can
     assert answer.sentence == f"at most 95 % of the quasi-identifiers' variance is lost; measured {100 * told:.4g} %"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("age", [0.93, 0.94, 0.95, 0.951, 0.96, 0.97])
 def test_noise_never_says_of_a_loss_that_is_allowed_that_it_is_not(stored: Candidate, age: float) -> None:
     for city in (age - 0.01, age, age + 0.01):

@@ -50,6 +50,7 @@ def utility(folder: Path, last: Any, limit: float, **changes: Any) -> tuple[dict
     return stages.load("utility").facts, int(stages.load("anonymized_table").facts["suppressed"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("values", [("flu", "cold"), ("cold", "a rare one")])
 def test_no_score_hangs_on_somebody_who_is_left_out(tmp_path: Path, values: tuple[str, str]) -> None:
     """Scores are ratios of whole numbers: taken together they told how many people have which label."""
@@ -59,6 +60,7 @@ def test_no_score_hangs_on_somebody_who_is_left_out(tmp_path: Path, values: tupl
     assert one[0] == other[0]
 
 
+@pytest.mark.long
 def test_where_nobody_may_be_left_out_everybody_is_scored(tmp_path: Path) -> None:
     facts, left_out = utility(tmp_path, "cold", 0.0)
     assert (facts["rows"], left_out) == (312, 0)

@@ -117,6 +117,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The technique, judged by code of another kind
 
 
+@pytest.mark.long
 @settings(max_examples=times(25))
 @given(rows=people_tables, step=steps)
 def test_what_the_technique_makes_holds(folder: Path, rows: list[Row], step: Aggregate) -> None:
@@ -130,6 +131,7 @@ def test_what_the_technique_makes_holds(folder: Path, rows: list[Row], step: Agg
     assert beside.means_hidden == groups.column("mean_income").null_count
 
 
+@pytest.mark.long
 @settings(max_examples=times(25))
 @given(rows=people_tables, step=steps)
 def test_a_table_that_shows_everything_is_judged_as_one_would_by_hand(

@@ -74,6 +74,7 @@ def test_a_class_is_near_the_table_with_and_without_the_missing(model: PrivacyMo
     )
 
 
+@pytest.mark.long
 @given(with_missing())
 def test_the_distances_are_those_of_the_loops(rows: Rows) -> None:
     assume(any(row[0] for row in rows))

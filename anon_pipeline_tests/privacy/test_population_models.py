@@ -43,6 +43,7 @@ def test_k_map_is_impossible_in_a_small_population() -> None:
     assert KMap(population="p", k=6).impossible(classes_of([1, 1], [3, 3])) is None
 
 
+@pytest.mark.long
 @given(
     st.lists(st.tuples(st.integers(1, 12), st.integers(0, 24)), min_size=1, max_size=6),
     st.sampled_from([0, 0.1, 0.25, 0.3, 0.5]),

@@ -20,6 +20,7 @@ from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
+@pytest.mark.long
 def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine: DuckDBEngine) -> None:
     random = np.random.default_rng(0)
     born = pd.Series(pd.Timestamp("1960-01-01") + pd.to_timedelta(random.integers(0, 9000, 300), unit="D"))

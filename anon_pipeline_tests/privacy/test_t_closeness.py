@@ -130,6 +130,7 @@ def paths(node: reference.Tree | int, above: tuple[object, ...], number: list[in
     return [path for child in node.values() for path in paths(child, (name, *above), number)]
 
 
+@pytest.mark.long
 @given(st.data())
 def test_hierarchical_distance_agrees_with_the_loop_and_with_a_linear_program(data: st.DataObject) -> None:
     rows = data.draw(tables())

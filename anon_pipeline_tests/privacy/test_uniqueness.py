@@ -208,6 +208,7 @@ def test_classes_in_the_population_is_the_formula_of_haas_and_stokes(sizes: list
     assert classes_in_population(frequencies(sizes), pi) == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.long
 @given(some_sizes, st.floats(0.05, 0.95))
 @settings(max_examples=times(40), suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 def test_snb_expects_what_the_sample_shows(sizes: list[int], pi: float) -> None:
@@ -231,6 +232,7 @@ def test_snb_is_right_on_a_population_of_its_own(alpha: float, beta: float, pi: 
     assert found.uniques == pytest.approx((population == 1).sum(), rel=0.25)
 
 
+@pytest.mark.long
 @given(st.permutations([1, 1, 1, 1, 2, 2, 3, 5, 8, 13, 40]), some_fraction)
 def test_the_order_of_the_classes_means_nothing(sizes: list[int], pi: float) -> None:
     assert population_uniqueness(np.array(sizes), pi) == population_uniqueness(np.sort(sizes), pi)
@@ -254,6 +256,7 @@ def test_one_class_makes_nobody_unique(n: int, pi: float) -> None:
         assert found.uniques == 0
 
 
+@pytest.mark.long
 @given(some_sizes, some_fraction)
 def test_no_estimate_is_more_than_can_be(sizes: list[int], pi: float) -> None:
     for found in population_uniqueness(np.array(sizes), pi).values():
@@ -274,6 +277,7 @@ def test_dankar_says_nobody_where_no_one_is_unique_in_the_sample(sizes: list[int
     assert dankar(frequencies(sizes), pi).uniques == 0
 
 
+@pytest.mark.long
 @given(some_sizes, some_fraction)
 def test_dankar_chooses_by_sampling_fraction(sizes: list[int], pi: float) -> None:
     by_model = population_uniqueness(np.array(sizes), pi)

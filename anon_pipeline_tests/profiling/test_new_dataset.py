@@ -116,6 +116,7 @@ def test_a_target_that_was_named_is_asked_for(
     assert "no line is left open, but read each: a reason stands above each column\n" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_lines_in_a_pipe_end_with_blanks(
     engine: DuckDBEngine, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,7 @@ def judged(values: npt.NDArray[np.float64] | npt.NDArray[np.int64], name: str = 
     return no_measure(name, pa.chunked_array([pa.array(values)]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [300, 1_000, 20_000])
 @pytest.mark.parametrize("spread", [0.7, 2, 8])
 def test_numbers_drawn_by_chance_are_taken_for_given_ones(rows: int, spread: float) -> None:

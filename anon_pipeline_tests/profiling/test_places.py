@@ -44,6 +44,7 @@ def rows(source: dict[str, object], folder: Path, scratch: Path) -> int:
     return DuckDBEngine(scratch).survey(said, path).rows
 
 
+@pytest.mark.long
 def test_objects_are_looked_at_as_the_files_that_they_are(
     object_store: ObjectStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_tables_with_states_are_named_as_such(tmp_path: Path, monkeypatch: pytes
         keys_of_place(str(metadata.parent.parent))
 
 
+@pytest.mark.long
 def test_init_names_a_place_as_its_own_folder_sees_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ANON_PIPELINE_DATA", str(tmp_path / "data"))

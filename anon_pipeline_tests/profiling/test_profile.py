@@ -106,6 +106,7 @@ def test_a_reason_does_not_say_what_was_found(found: Profile) -> None:
         assert reason in of(found, name).why, of(found, name)
 
 
+@pytest.mark.long
 def test_a_stand_in_for_a_special_category_is_not_told_with_its_figure(found: Profile) -> None:
     assert "stand-ins by Cramér's V: tax_class (0." in of(found, "v17").why
     assert "stands in for v17 (Cramér's V 0." in of(found, "tax_class").why
@@ -141,6 +142,7 @@ def profiled(engine: DuckDBEngine, folder: Path, frame: pd.DataFrame, target: st
     return profile_table(engine, folder / "people.csv", target=target)
 
 
+@pytest.mark.long
 def test_names_and_texts_that_two_people_share_are_an_identifier(engine: DuckDBEngine, tmp_path: Path) -> None:
     """A run would refuse them: two people of one name would count as one who stands twice."""
     names = [f"Given {i} Family {i % 7}" for i in range(400)]
@@ -171,6 +173,7 @@ def test_a_special_category_that_is_the_target_is_left_out(engine: DuckDBEngine,
     assert of(found, "ill").question is not None
 
 
+@pytest.mark.long
 def test_a_coordinate_is_no_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Of places of accidents in x and y the latitude was proposed, to be published as it is."""
     draw = np.random.default_rng(5)
@@ -194,6 +197,7 @@ def test_a_code_of_the_target_is_kept(engine: DuckDBEngine, tmp_path: Path) -> N
     assert of(found, "churned").role is Role.SENSITIVE
 
 
+@pytest.mark.long
 def test_a_column_that_settles_the_target_is_grouped_without_a_question(engine: DuckDBEngine, tmp_path: Path) -> None:
     """A grade and its grades below: a model for the grade learned nothing of anything else."""
     grade = np.random.default_rng(2).choice(list("ABC"), 300)
@@ -206,6 +210,7 @@ def test_a_column_that_settles_the_target_is_grouped_without_a_question(engine: 
     assert of(other, "sub_grade").question is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("others", "asked"), [(4, True), (25, False)])
 def test_a_number_that_nearly_settles_the_target_is_asked_about(
     engine: DuckDBEngine, tmp_path: Path, others: int, asked: bool
@@ -229,6 +234,7 @@ def test_a_first_line_that_is_a_person_is_taken_for_names(engine: DuckDBEngine, 
     assert not any(city in str(error.value) for city in people()["city"].unique())
 
 
+@pytest.mark.long
 def test_a_large_table_is_looked_at_in_full(
     engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +253,7 @@ def test_small_tables_lose_their_ages(engine: DuckDBEngine, tmp_path: Path) -> N
     assert of(profiled(engine, tmp_path, people(80)), "age").role is Role.QUASI_IDENTIFIER
 
 
+@pytest.mark.long
 def test_measurements_that_hardly_two_people_share_are_left_out(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Of some hundred people laboratory values, times and incomes were left out as if they named people."""
     draw = np.random.default_rng(8)
@@ -267,6 +274,7 @@ def test_measurements_that_hardly_two_people_share_are_left_out(engine: DuckDBEn
     assert {name: of(found, name).role for name in given} == dict.fromkeys(given, Role.EXCLUDE)
 
 
+@pytest.mark.long
 def test_numbers_that_hardly_two_people_share_come_before_others(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Neither do they take the place of other columns where nothing says which tell most, nor are they the key."""
     draw = np.random.default_rng(9)
@@ -299,6 +307,7 @@ def test_of_two_columns_that_encode_each_other_one_is_kept(rows: int, engine: Du
     assert (roles["age"], roles["birth_year"]) == (Role.QUASI_IDENTIFIER, Role.EXCLUDE)
 
 
+@pytest.mark.long
 def test_a_code_that_hardly_two_people_share_is_dropped_without_a_question(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -334,6 +343,7 @@ def test_a_median_of_numbers_of_schools_or_cases_would_be_shown(engine: DuckDBEn
     assert of(found, "hours_paid").asked == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["race", "HISPAN", "ethnic", "religion", "party"])
 def test_codes_of_origin_or_belief_are_taken_for_quantities(name: str, engine: DuckDBEngine, tmp_path: Path) -> None:
     """A median of codes of kinds says nothing, and was shown where a person hid such a column in groups."""
@@ -347,6 +357,7 @@ def test_codes_of_origin_or_belief_are_taken_for_quantities(name: str, engine: D
         assert "type" not in of(profiled(engine, tmp_path, frame.assign(**{name: values})), name).asked
 
 
+@pytest.mark.long
 def test_moments_that_hardly_two_people_share_are_asked_about(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(400)
     moments = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(400) * 5_003, unit="s")
@@ -358,6 +369,7 @@ def test_moments_that_hardly_two_people_share_are_asked_about(engine: DuckDBEngi
     assert of(found, "born").question is None, "a date of birth is known to others, and has no time of day"
 
 
+@pytest.mark.long
 def test_more_columns_are_grouped_than_can_be_grouped_well(engine: DuckDBEngine, tmp_path: Path) -> None:
     random = np.random.default_rng(5)
     frame = pd.DataFrame({f"c{number}": random.integers(0, 9, 500) for number in range(20)} | {"y": [0, 1] * 250})
@@ -376,6 +388,7 @@ def test_more_columns_are_grouped_than_can_be_grouped_well(engine: DuckDBEngine,
     assert profiled(engine, tmp_path, frame[["c1", "c2", "c3", "y"]]).notes == ()
 
 
+@pytest.mark.long
 def test_of_many_columns_others_are_grouped_than_those_that_say_most_of_the_named_target(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -393,6 +406,7 @@ def test_of_many_columns_others_are_grouped_than_those_that_say_most_of_the_name
     assert (named.target, named.target_named) == ("bought", True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("target", "sentence"),
     [

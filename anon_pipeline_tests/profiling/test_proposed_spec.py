@@ -48,6 +48,7 @@ def profile_of(columns: list[Proposal], target: str | None) -> Profile:
     return Profile(100, 100, ("?",), tuple(columns), (), None, target)
 
 
+@pytest.mark.long
 @given(
     names=st.lists(NAMES, min_size=2, max_size=6, unique_by=str.casefold),
     asked=st.integers(0, 4),

@@ -68,6 +68,7 @@ def proposed(engine: DuckDBEngine, folder: Path, file: Path) -> tuple[dict[str, 
     return content, "\n".join(f"{one.place}: {one.question}" for _, one in made.open)
 
 
+@pytest.mark.long
 def test_a_spreadsheet_with_semicolons_decimal_commas_and_dates_is_understood(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ def test_the_encoding_is_found_or_asked(
     assert ("source.encoding" in asked) == question
 
 
+@pytest.mark.long
 def test_title_lines_and_a_header_of_two_lines_are_told_apart(engine: DuckDBEngine, tmp_path: Path) -> None:
     rows = people(plain_pay, day("%Y-%m-%d"))
     rows = [[town, pay, str(place % 80), left] for place, (town, pay, _, left) in enumerate(rows)]
@@ -143,6 +145,7 @@ def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp
     assert yaml.safe_load(made.file.read_text())["source"]["names"] == ["a", "b", "c", "d"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("totals", "condition"),
     [
@@ -175,6 +178,7 @@ def test_a_line_of_totals_is_asked_about_and_empty_lines_are_counted(
     assert engine.store_source(spec_, tmp_path / "stored.parquet").rows == N - 2
 
 
+@pytest.mark.long
 def test_numbers_with_markers_stay_numbers_and_other_words_are_asked_about(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -206,6 +210,7 @@ def test_amounts_that_nearly_all_differ_are_left_out_for_a_few_words_among_them(
     assert "columns.pay.role: exclude is proposed, as of texts; 1 row holds 1 text among numbers: quasi" in asked
 
 
+@pytest.mark.long
 def test_fields_of_blanks_among_numbers_are_not_known(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Amounts that nearly all differ were taken for texts and left out, for a blank of those who have none yet."""
     rows = people(plain_pay, day("%Y-%m-%d"))
@@ -295,6 +300,7 @@ def test_other_texts_beside_digits_are_no_symbols(values: list[str]) -> None:
     assert found.symbols == () or "x" not in found.columns
 
 
+@pytest.mark.long
 def test_amounts_of_money_and_percentages_are_proposed_as_numbers(engine: DuckDBEngine, tmp_path: Path) -> None:
     """They were proposed as texts: the amounts to be left out, the percentages without an order."""
     rows = [
@@ -357,6 +363,7 @@ def test_a_negative_marker_beside_zero_is_said_to_be_far_from_all_others(engine:
     assert "columns.pay.missing: -1 stands in 3 rows, where no other number is negative; write [-1] if" in asked
 
 
+@pytest.mark.long
 def test_moments_in_halves_of_a_day_are_read_as_proposed(engine: DuckDBEngine, tmp_path: Path) -> None:
     rows = people(plain_pay, lambda i: f"{1 + i % 12}/{1 + i % 28}/2024 {1 + i % 12}:{i % 60:02d} {'AP'[i % 2]}M")
     spec, _ = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows]))
@@ -390,6 +397,7 @@ def test_a_file_that_is_not_what_its_name_says_is_told_in_a_sentence(
         start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv.gz"), tmp_path / "data")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite", "parquet"])
 @pytest.mark.parametrize(("written", "decimal", "thousands"), [("1,234.50", None, ","), ("1.234,50", ",", ".")])
 def test_numbers_written_for_a_person_are_texts_in_a_database(

@@ -78,6 +78,7 @@ def test_a_dependence_by_chance_is_believed(values: int, commonest: float, belie
     assert under_test.is_seen_often_enough(known, told) == believed
 
 
+@pytest.mark.long
 def test_columns_of_chance_seem_to_determine_each_other_in_a_small_table() -> None:
     """Of all pairs that agree by chance alone, however few values repeat, none is believed."""
     random, agreed = np.random.default_rng(6), 0

@@ -72,6 +72,7 @@ def visits(several: int = 3) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settled", [["born", "sex", "plan"], ["born", "sex"], ["sex", "plan"]])
 def test_a_number_that_settles_who_a_person_is_goes_unasked(
     settled: list[str], engine: DuckDBEngine, tmp_path: Path
@@ -108,6 +109,7 @@ def test_a_persons_number_that_never_stands_twice_in_a_year_goes_unasked(engine:
     assert of(profiled(engine, tmp_path, gone), "n").question is None  # siblings are of different years, too
 
 
+@pytest.mark.long
 def test_a_number_of_many_people_or_a_part_of_a_date_is_no_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Several rows of a household in every year, and the months of several years."""
     assert of(profiled(engine, tmp_path, panel(2)), "n").question is None
@@ -116,6 +118,7 @@ def test_a_number_of_many_people_or_a_part_of_a_date_is_no_persons(engine: DuckD
     assert of(profiled(engine, tmp_path, months), "monat").question is None
 
 
+@pytest.mark.long
 def test_what_is_worked_out_from_a_number_makes_it_a_persons(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Bands of an age, and other units; nor does a postal code that settles town and region number a person."""
     draw = np.random.default_rng(6)

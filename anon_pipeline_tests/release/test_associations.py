@@ -194,6 +194,7 @@ def test_a_huge_value_weighs_no_more_than_another() -> None:
             assert abs(one - other) < 4 / len(frame), name
 
 
+@pytest.mark.long
 def test_the_only_one_with_a_value_weighs_no_more_than_another() -> None:
     """Also who is known to be the only one of a place: alone in a row and a column, they would be a perfect tie."""
     frame = people(2_000)
@@ -275,6 +276,7 @@ def told_of(columns: list[Variable]) -> tuple[list[float | None], np.ndarray]:
     return [each["before"] for each in told], np.array([kept[name] for name in sorted(kept)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("columns", [5, 20])
 def test_a_value_is_not_told_by_one_of_many_associations(columns: int) -> None:
     """It has a part in each that its column has: of twenty columns, rounded alone, one told two values apart."""

@@ -86,6 +86,7 @@ def of_name(published: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in published["findings"] if one["name"] == name)
 
 
+@pytest.mark.long
 def test_what_was_learned_from_members_is_told_of_a_twin_only() -> None:
     """With one value changed a forest picks other records for many: of 20 such pairs, steps told some apart."""
     exact = audited(everybody(5, CONTROL))
@@ -189,6 +190,7 @@ def test_the_interval_of_a_noisy_share_holds_its_exact_share_nearly_always() -> 
     assert held >= 0.97 * 400
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("column", "value"), [("age", 17.0), ("city", "Kiel"), ("city", "Rom"), ("visits", 99)])
 def test_what_is_found_about_members_does_not_depend_on_who_was_held_out(column: str, value: Any) -> None:
     """Figures about members are exact; so nothing about the others may have a part in them."""
@@ -277,6 +279,7 @@ def test_steps_are_as_large_as_what_chance_moves_a_share_by(trials: int, share: 
     assert rate.low - 1e-9 <= exact.rate <= rate.high + 1e-9
 
 
+@pytest.mark.long
 def test_a_twin_is_told_in_four_digits_but_for_rare_values() -> None:
     exact = audited(everybody(2, CONTROL)) | {"control_kind": "twin"}
     published = told(exact, Audit())
@@ -286,6 +289,7 @@ def test_a_twin_is_told_in_four_digits_but_for_rare_values() -> None:
         assert (after["attack"]["trials"] != before["attack"]["trials"]) <= is_of_rare
 
 
+@pytest.mark.long
 def test_rows_in_random_order_are_no_people() -> None:
     exact = audited(everybody(2, CONTROL))
     for name in ("row order", "row order within groups"):
@@ -404,6 +408,7 @@ def of_guide(control: int) -> dict[str, Any]:
     return audit_fitted(Remembers(), people(1500, True), people(control, False), question, Effort(seed=1)).to_json()
 
 
+@pytest.mark.long
 def test_the_guiding_model_is_told_in_steps_where_people_were_held_out() -> None:
     exact = audited(everybody(4, CONTROL)) | {"guide": of_guide(1203)}
     published = told(exact)["guide"]
@@ -446,6 +451,7 @@ def test_a_bound_is_told_by_what_is_told_and_never_reads_as_broken(measured: flo
     assert second == answers[1]
 
 
+@pytest.mark.long
 def test_the_report_is_written_from_what_is_told() -> None:
     exact = audited(everybody(5, CONTROL)) | {"guide": of_guide(500)}
     published = told(exact)

@@ -40,6 +40,7 @@ GROUPS: dict[str, tuple[list[dict[str, Any]], int]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", GROUPS)
 def test_whether_a_group_is_hidden_does_not_tell_whether_one_person_belongs_to_it(name: str) -> None:
     steps, alike = GROUPS[name]
@@ -56,6 +57,7 @@ def test_whether_a_group_is_hidden_does_not_tell_whether_one_person_belongs_to_i
     assert apart <= 2, apart
 
 
+@pytest.mark.long
 def test_groups_of_all_people_do_not_tell_the_numbers_of_one() -> None:
     """Who has a value in the middle of a group by chance changes with each number of anybody."""
     mdav = {"technique": "mdav", "columns": ["age", "income"], "k": 5}

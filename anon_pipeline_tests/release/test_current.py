@@ -31,6 +31,7 @@ def pointed(home: Home, dataset: str = "people") -> str | None:
     return os.readlink(pointer) if pointer.is_symlink() else None
 
 
+@pytest.mark.long
 def test_a_source_that_goes_back_makes_its_release_the_current_one(
     home: Home, engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -173,5 +174,5 @@ class Releasing(RuleBasedStateMachine):
         assert ledger.verify(self.home) == []
 
 
-TestReleasing = Releasing.TestCase
+TestReleasing = pytest.mark.long(Releasing.TestCase)
 TestReleasing.settings = settings(max_examples=times(40), stateful_step_count=12)

@@ -94,6 +94,7 @@ def test_croissants_own_library_finds_nothing_wrong_and_loads_the_rows(folder: P
     assert "refused" in asked_of_croissants_library(folder.parent / "broken.json")
 
 
+@pytest.mark.long
 def test_frictionless_finds_the_tables_as_described(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import frictionless
 

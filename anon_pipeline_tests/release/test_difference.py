@@ -104,6 +104,7 @@ def test_sizes_of_classes_that_differ_are_told() -> None:
     assert changes({}, classes(4)) == [Change("classes", "classes", None, 7), Change("classes", "smallest", None, 4)]
 
 
+@pytest.mark.long
 def test_only_true_manifests_of_one_dataset_are_compared(
     home: Home, engine: DuckDBEngine, releases: tuple[Published, Published], tmp_path: Path
 ) -> None:

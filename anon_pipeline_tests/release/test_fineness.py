@@ -26,6 +26,7 @@ def test_a_share_is_told_within_half_a_step_of_what_chance_alone_moves_it_by(sha
     assert abs(told - share) <= fineness.step_of(people) / 2 + 1e-3 * abs(share)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("people", [400, 48_842, 10**6])
 def test_one_person_seldom_moves_a_share(people: int) -> None:
     """Of all shares of n people, about one in sqrt(n) is told otherwise with one person more."""
@@ -380,6 +381,7 @@ def test_figures_that_one_person_could_move_by_more_than_all_people_are_not_told
     assert told["prosecutor"]["share_above"] == {"0.05": 0.0, "0.09": 0.0, "0.2": 0.0, "0.33": 0.0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("people", "most"), [(500, 8), (1000, 15), (2000, 30)])
 def test_one_pair_of_people_alike_seldom_shows_in_the_estimates_of_the_population(people: int, most: int) -> None:
     """Of a table in which nearly everybody is alone, Pitman's estimate moved by .1 and more with one pair."""

@@ -144,6 +144,7 @@ def test_a_removed_ledger_is_found(home: Home) -> None:
     assert len(ledger.verify(home)) == 4  # three folders without a line, and no newest line
 
 
+@pytest.mark.long
 def test_every_single_byte_counts(home: Home) -> None:
     """Any one altered byte of any line is found."""
     content = home.ledger.read_bytes()
@@ -278,6 +279,7 @@ def _many(root: Path, dataset: str) -> None:
         publish(Home(root), dataset, f"{number:04}")
 
 
+@pytest.mark.long
 def test_many_writers_keep_one_chain(tmp_path: Path) -> None:
     home = Home(tmp_path / "home").prepare()
     context = multiprocessing.get_context("fork")

@@ -49,6 +49,7 @@ def test_every_figure_of_every_release_has_noise_of_its_own() -> None:
     assert noise._drawn() == Noise(KEY, "people", "v2").of("information_loss").of("age")._drawn()
 
 
+@pytest.mark.long
 def test_one_draw_stays_in_the_mean_of_many_releases_and_the_other_between_two() -> None:
     """Else a year of releases tells a figure exactly, or two releases tell by how much one has changed."""
     means, changes = [], []
@@ -96,6 +97,7 @@ def test_the_same_number_of_people_has_the_same_noise_wherever_it_is_told() -> N
     assert len(numbers) > 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 12])
 def test_noise_leaves_risks_that_can_be(times: int) -> None:
     """The mean risk is the number of classes over that of the people, and fewer people have a higher risk.
@@ -114,6 +116,7 @@ def test_noise_leaves_risks_that_can_be(times: int) -> None:
         assert above == sorted(above, reverse=True)
 
 
+@pytest.mark.long
 def test_noise_does_not_make_people_unique() -> None:
     """The largest risk of a source is 1 if somebody is unique; noise may not say so where nobody is."""
     nobody = risk_of(ClassStatistics(sizes=np.full(40, 10)), None)
@@ -181,6 +184,7 @@ def test_no_value_is_ruled_out_by_the_figures_of_the_source() -> None:
     assert ruled_out(source, 12, [Noise(key, "people", "v") for key in keys(40)]) == 0
 
 
+@pytest.mark.long
 def test_the_tenth_person_who_differs_does_not_decide_whether_a_column_counts() -> None:
     """Of nine people with another value a column counts as one of a single value, of which nothing is lost."""
 

@@ -88,6 +88,7 @@ def test_an_opening_is_kept_for_its_owner_alone_and_nothing_of_it_leaves(home: H
         )
 
 
+@pytest.mark.long
 def test_the_opening_fits_its_release_and_its_source(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -102,6 +103,7 @@ def test_the_opening_fits_its_release_and_its_source(
     ]
 
 
+@pytest.mark.long
 def test_what_does_not_fit_is_told(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -115,6 +117,7 @@ def test_what_does_not_fit_is_told(
     assert "is not the policy of the release" in problem
 
 
+@pytest.mark.long
 def test_the_commitment_that_an_opening_states_is_compared_too(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -130,6 +133,7 @@ def test_the_commitment_that_an_opening_states_is_compared_too(
     assert check_opening(Opening.read(file), released, spec, engine, tmp_path) == []
 
 
+@pytest.mark.long
 def test_the_owner_sees_the_release_beside_its_source(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -141,6 +145,7 @@ def test_the_owner_sees_the_release_beside_its_source(
     assert stat.S_IMODE(found.page.stat().st_mode) == 0o600
 
 
+@pytest.mark.long
 def test_a_release_is_not_put_beside_another_source_or_under_another_policy(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -162,6 +167,7 @@ def test_a_release_without_rows_of_people_cannot_be_put_beside_them(
         compare(home, released["version"], spec, engine, tmp_path)
 
 
+@pytest.mark.long
 def test_ranges_cannot_be_put_beside_numbers(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path
 ) -> None:

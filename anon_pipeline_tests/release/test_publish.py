@@ -108,6 +108,7 @@ def test_twice_is_once(home: Home, engine: DuckDBEngine, candidate: Path) -> Non
     assert len(ledger.read(home)) == 1
 
 
+@pytest.mark.long
 def test_the_next_release_names_the_one_before(
     home: Home, engine: DuckDBEngine, candidate: Path, tmp_path: Path
 ) -> None:

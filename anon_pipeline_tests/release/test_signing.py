@@ -99,6 +99,7 @@ def test_where_nothing_was_released_there_is_nothing_to_sign(tmp_path: Path) -> 
     assert not ledger.signature_file(home).exists()
 
 
+@pytest.mark.long
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=times(150))
 @given(data=st.data())
 def test_any_changed_byte_of_ledger_manifest_file_or_signature_is_found(home: Home, data: st.DataObject) -> None:

@@ -169,6 +169,7 @@ def test_without_a_browser_a_sentence_says_what_to_install(monkeypatch: pytest.M
         printed_report.print_page("<p>")
 
 
+@pytest.mark.long
 def test_a_browser_that_prints_nothing_is_told_apart_from_a_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

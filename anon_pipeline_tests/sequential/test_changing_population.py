@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -74,5 +75,5 @@ class Publishing(RuleBasedStateMachine):
         assert set(window[-1]["record"]) == set(np.flatnonzero(inside))
 
 
-TestPublishing = Publishing.TestCase
+TestPublishing = pytest.mark.long(Publishing.TestCase)
 TestPublishing.settings = settings(max_examples=times(25), stateful_step_count=15, deadline=None)

@@ -44,6 +44,7 @@ def test_draws_that_are_new_in_every_release_tell_it(monkeypatch: pytest.MonkeyP
     assert found.single > 0.9 * found.number
 
 
+@pytest.mark.long
 @settings(max_examples=times(15))
 @given(st.integers(0, 10_000))
 def test_the_same_people_again_are_the_same_classes(seed: int) -> None:

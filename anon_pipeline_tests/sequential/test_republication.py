@@ -224,6 +224,7 @@ def test_nobody_without_the_key_can_tell_who_left_from_their_company() -> None:
     )  # a standard deviation of what chance finds is less than 3; a rule without the key gave 28
 
 
+@pytest.mark.long
 def test_the_draw_makes_everybody_who_is_gone_as_likely_to_have_left() -> None:
     """One of three equal people leaves, with unequal ones around: drawn by cells, the three would tell themselves."""
     cells = np.array([1, 1, 1, 2, 2, 3, 4, 5, 5, 5, 5, 6])
@@ -251,6 +252,7 @@ def test_a_draw_is_repeated_for_the_same_release_only() -> None:
     assert (in_company(ones, np.array([0, 1]), person, 5, Key(bytes(32)), "a") != drawn).any()
 
 
+@pytest.mark.long
 def test_a_release_is_that_of_the_table_without_those_who_are_gone() -> None:
     """Tree, classes and values do not tell who of them was still in the table."""
     for number in range(8):
@@ -365,6 +367,7 @@ def test_a_demand_that_no_grouping_meets_is_refused() -> None:
         Releases(5, demands=(LDiversity(column="ill", l=2, kind="distinct"),)).release(pool, 100)
 
 
+@pytest.mark.long
 def test_an_attack_can_group_a_release_again(tmp_path: Path) -> None:
     """What was repaired gives the released classes again, also after the tree was stored, and with people withheld."""
     pool = everybody(900, 8).assign(ill=np.where(np.random.default_rng(8).random(900) < 0.15, "yes", "no"))
@@ -449,6 +452,7 @@ def test_a_column_that_has_become_a_text_makes_a_new_tree() -> None:
     assert not found.kept and np.isnan(found.lost_otherwise)
 
 
+@pytest.mark.long
 def test_what_the_tree_loses_does_not_tell_the_only_one_of_a_town() -> None:
     """Each column has the same variance in the criterion, and all of a town's would be that of one person."""
     apart = 0

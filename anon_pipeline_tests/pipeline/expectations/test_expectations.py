@@ -46,6 +46,7 @@ def test_no_says_what_was_measured_and_what_to_do() -> None:
     assert said.sentence == f"{SMALLEST.demand}, but measured 9; merge classes"
 
 
+@pytest.mark.long
 def test_a_share_is_told_in_percent_as_the_demand_is() -> None:
     said = answer(
         demand="at most 20 % are told", measured=0.20125, of_share=True, table=pd.DataFrame({"class_size": [9]})
@@ -198,6 +199,7 @@ def test_what_is_no_finite_number_is_not_measured(value: object) -> None:
     assert expectations._plain(value) is None
 
 
+@pytest.mark.long
 def test_the_measured_value_is_a_plain_number() -> None:
     for column in (np.array([10, 11], dtype=np.int64), np.array([10.5, 11]), np.array([10, 11], dtype=np.uint8)):
         said = answer(table=pd.DataFrame({"class_size": column}))

@@ -8,6 +8,8 @@ import pytest
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
+pytestmark = pytest.mark.long  # whole releases, though made in this process
+
 
 class Clinics:
     """Rows by age, rows by town, and groups by a code: 24 people are 30, and the first twelve of them are in Ulm."""

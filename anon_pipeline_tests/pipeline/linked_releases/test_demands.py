@@ -12,6 +12,8 @@ from anon_pipeline.pipeline.step import Run
 from anon_pipeline.release.publication import Published
 from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
+pytestmark = pytest.mark.long  # whole releases, though made in this process
+
 DIVERSE = {"l_diversity": {"column": "ill", "l": 2}}
 
 

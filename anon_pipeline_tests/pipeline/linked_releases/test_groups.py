@@ -22,6 +22,8 @@ from anon_pipeline.release.publication import Published
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import ReleaseSpec
 
+pytestmark = pytest.mark.long  # whole releases, though made in this process
+
 FINE, COARSE = ["town", "sex", "ill"], ["town", "ill"]
 
 

@@ -12,6 +12,8 @@ from anon_pipeline.pipeline.stages import Stages
 from anon_pipeline.pipeline.step import Run
 from anon_pipeline_tests.pipeline.linked_releases.test_rows import Place, asked, people, problems, released
 
+pytestmark = pytest.mark.long  # whole releases, though made in this process
+
 
 class Clinics:
     """Some of the people by age, and all by town: as many share both as one says."""

@@ -14,6 +14,8 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.pipeline.linked_releases.test_groups import COARSE, FINE, Place, answered, people, released
 
+pytestmark = pytest.mark.long  # whole releases, though made in this process
+
 TWO = ["town", "sex"]
 
 

@@ -28,6 +28,7 @@ def measured() -> Utility:
     )
 
 
+@pytest.mark.long
 def test_every_score_of_every_model_has_a_name(measured: Utility) -> None:
     figures = utility_figures(measured)
     for prefix, metrics in (("", measured.metrics), ("linear_", measured.further_models["linear"])):

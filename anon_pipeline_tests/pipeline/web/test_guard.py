@@ -61,6 +61,7 @@ kinds = st.text(max_size=20) | st.sampled_from(
 )
 
 
+@pytest.mark.long
 @given(
     name=names,
     method=st.sampled_from(["GET", "HEAD", "POST", "OPTIONS", "PUT"]),

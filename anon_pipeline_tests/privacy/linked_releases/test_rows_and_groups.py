@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import pytest
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.privacy.linked_releases.classes import (
@@ -72,6 +73,7 @@ def lightest(releases: Sequence[LinkedClasses], cells: IntArray, k: int) -> list
     return smallest
 
 
+@pytest.mark.long
 def test_nothing_is_missed_of_rows_and_two_tables() -> None:
     draws, newly = np.random.default_rng(0), 0
     for _ in range(4):

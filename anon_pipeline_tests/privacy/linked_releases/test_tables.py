@@ -73,6 +73,7 @@ def linked(draw: st.DrawFn, tables: int, classes: int) -> tuple[list[LinkedTable
     return made, known
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=60)
 @given(linked(2, 0))
 def test_two_tables_are_judged_exactly_as_by_trying_every_union(made: tuple[list[LinkedTable], None]) -> None:
@@ -80,6 +81,7 @@ def test_two_tables_are_judged_exactly_as_by_trying_every_union(made: tuple[list
     assert (newly_known_counts(candidate, [other]) > 0) == told_newly(candidate, [other], None)
 
 
+@pytest.mark.long
 @settings(deadline=None, max_examples=30)
 @given(st.one_of(linked(2, 3), linked(3, 0)))
 def test_nothing_is_missed_of_more_tables_or_beside_what_readers_know(
