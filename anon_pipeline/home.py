@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import logging
 import os
 import shutil
 import sqlite3
@@ -39,11 +40,16 @@ PRIVATE_FOLDERS = frozenset(
     )
 )
 
+#: Seconds after which a command says that it waits for another one.
+SAID_AFTER = 2.0
+
 #: What the system answers where a file system has no locks.
 NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 VARIABLE = "ANON_PIPELINE_HOME"
 DATA_VARIABLE = "ANON_PIPELINE_DATA"
+
+log = logging.getLogger("anon_pipeline")
 
 
 @dataclass(frozen=True)
@@ -164,14 +170,17 @@ class Home:
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
         """Hold the lock of this name against all other processes; the system releases it when a process dies.
 
+        Without a `timeout` in seconds it waits until the lock is free, and says so in the log where that takes longer.
+
         Raises
         ------
         InputError
             If the file system has no locks. A file that stands for a lock would outlive its process.
         """
-        lock = FileLock(self.private_folder("locks") / f"{name}.lock", timeout=timeout, fallback_to_soft=False)
+        lock = FileLock(self.private_folder("locks") / f"{name}.lock", fallback_to_soft=False)
         try:
-            lock.acquire()
+            if timeout >= 0 or not _acquired_soon(lock, name):
+                lock.acquire(timeout=timeout)
         except OSError as error:
             if error.errno not in NO_LOCKS:
                 raise
@@ -192,6 +201,15 @@ class Home:
             return
         with self.lock(name):
             yield
+
+
+def _acquired_soon(lock: FileLock, name: str) -> bool:
+    """Whether the lock is free by now or in a moment; where it is not, say for what the command waits."""
+    with suppress(Timeout):
+        lock.acquire(timeout=SAID_AFTER)
+        return True
+    log.warning("waiting for another command of this home, which holds the lock %s", name)
+    return False
 
 
 @contextmanager

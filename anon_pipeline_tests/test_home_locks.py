@@ -1,12 +1,15 @@
-"""A home on a file system without locks is refused in a sentence: commands waited for ever for a lock of nobody."""
+"""Locks of a home: a command that waits for another one says so, and a file system without locks is refused."""
 
 import errno
 import fcntl
+import logging
 import os
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
+from anon_pipeline import home as homes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 
@@ -44,3 +47,22 @@ def test_a_lock_is_released_after_an_error(tmp_path: Path) -> None:
         raise KeyError
     with home.lock("ledger", timeout=0):
         pass
+
+
+def test_a_command_that_waits_for_another_one_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path).prepare()
+    of_another = FileLock(home.private_folder("locks") / "run-adult.lock")
+    of_another.acquire()
+    said: list[str] = []
+
+    class Hears(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+            of_another.release()  # which lets the waiting command go on
+
+    monkeypatch.setattr(homes, "SAID_AFTER", 0.0)
+    monkeypatch.setattr(homes.log, "handlers", [Hears()])
+    with home.lock("run-adult"):
+        assert said == ["waiting for another command of this home, which holds the lock run-adult"]
+    with home.lock("run-adult"):
+        assert len(said) == 1  # nobody holds it, and nothing is said
