@@ -32,10 +32,13 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
     if not why or len(why) > LONGEST or not why.isprintable():
         raise InputError(f"--why: is one line of 1 to {LONGEST} characters, which everyone can read in the ledger")
     with home.lock("ledger"):
+        stopped = unfinished.coming_line(home)
         unfinished.finish(home)
         ledger.require_unaltered(home)
         published = ledger.published(home, version, dataset)
         before = ledger.withdrawal(home, published.dataset, version)
+        if before is not None and stopped == (ledger.WITHDRAW, published.manifest):
+            return before  # this call has completed it
         if before is not None:
             raise InputError(
                 f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}; `anon-pipeline "

@@ -129,9 +129,10 @@ def test_files_that_cannot_be_removed_are_told_and_removed_by_the_next_command(
             with pytest.raises(Unavailable, match=r"bbbb: the release is withdrawn, but its files cannot be removed"):
                 withdraw(home, "bbbb", "too much", "people")
     assert any("although the release was withdrawn" in problem for problem in ledger.verify(home))
-    with pytest.raises(InputError, match="was withdrawn already"):
-        withdraw(home, "bbbb", "too much", "people")
+    assert withdraw(home, "bbbb", "once more", "people").why == "too much"
     assert ledger.verify(home) == []
+    with pytest.raises(InputError, match="was withdrawn already"):
+        withdraw(home, "bbbb", "once more", "people")
 
 
 @pytest.mark.parametrize("where", ["the folder cannot be listed", "the pointer cannot be moved"])
@@ -150,8 +151,7 @@ def test_a_withdrawal_that_the_system_refuses_is_not_told_as_done(
         with pytest.raises(Unavailable, match=r"bbbb: the release is withdrawn, but its files cannot be removed"):
             withdraw(home, "bbbb", "too much", "people")
     assert files(home, "people", "bbbb") == {MANIFEST, "data.parquet"}
-    with pytest.raises(InputError, match="was withdrawn already"):
-        withdraw(home, "bbbb", "too much", "people")
+    assert withdraw(home, "bbbb", "too much", "people").action == ledger.WITHDRAW
     assert files(home, "people", "bbbb") == {MANIFEST}
 
 
@@ -166,9 +166,17 @@ def test_a_withdrawal_that_a_full_disk_stops_is_told_as_begun(home: Home, monkey
                 withdraw(home, "bbbb", WHY, "people")
         assert ("its withdrawal is noted, but the system refuses" in str(told.value)) == (name == "append")
         assert home.ledger.read_bytes() == before
-    with home.lock("ledger"):
-        unfinished.finish(home)
+    assert withdraw(home, "bbbb", "once more", "people").why == WHY  # as the sentence says that it should be done
     assert ledger.withdrawal(home, "people", "bbbb") is not None
+
+
+def test_what_another_withdrawal_left_undone_is_no_withdrawal_of_this_one(home: Home) -> None:
+    withdraw(home, "bbbb", WHY, "people")
+    other = ledger.published(home, "aaaa", "people")
+    unfinished.note(home, ledger.WITHDRAW, "people", "aaaa", other.manifest, "too much")
+    with pytest.raises(InputError, match="bbbb: was withdrawn already"):
+        withdraw(home, "bbbb", WHY, "people")
+    assert ledger.withdrawal(home, "people", "aaaa") is not None
 
 
 def test_an_altered_ledger_is_not_continued_by_a_withdrawal(home: Home) -> None:
