@@ -167,8 +167,10 @@ def _stands(place: Place, release: Release, compare: bool) -> bool:
     """Whether a release need not be put to a place again: it is there, and if `compare`, without any difference."""
     if not place.holds(release):
         return False
-    if not compare or release.altered():
+    if not compare:
         return True
+    if altered := release.altered():
+        raise InputError(f"nothing to compare the copy with: {altered[0]} of the release's own folder was altered")
     try:
         with scratch() as folder:
             return not place.problems(release, folder)

@@ -205,3 +205,16 @@ def test_a_release_whose_manifest_is_gone_or_another_is_put_nowhere(home: Home, 
         shutil.rmtree(folder, ignore_errors=True)
     (told,) = delivery.verify(home)
     assert told.endswith("nothing to hold it against: the folder of the release was altered")
+
+
+def test_a_copy_is_not_said_to_stand_where_there_is_nothing_to_compare_it_with(home: Home, place: Destination) -> None:
+    deliver(home, publish(home, "v1"), place)
+    rows = home.releases / DATASET / "v1" / "data.parquet"
+    content = rows.read_bytes()
+    rows.write_bytes(content[:-1])
+    with pytest.raises(NotDelivered, match=r"nothing to compare the copy with: data\.parquet of the release's own"):
+        delivery.deliver(home, DATASET, "v1", compare=True)
+    assert len(files(place)) == 1
+    rows.write_bytes(content)
+    assert delivery.deliver(home, DATASET, "v1", compare=True) == [place.label]
+    assert (states(home, "v1"), delivery.verify(home)) == ([record.STANDS], [])
