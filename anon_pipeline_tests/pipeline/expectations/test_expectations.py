@@ -104,12 +104,12 @@ def test_a_number_that_is_none_does_not_pass(values: list[float]) -> None:
 
 
 def test_an_exception_inside_great_expectations_is_a_crash(monkeypatch: pytest.MonkeyPatch) -> None:
-    from great_expectations import Checkpoint
+    from great_expectations.datasource.fluent.interfaces import Batch
 
-    def run(*_: object, **__: object) -> None:
+    def validate(*_: object, **__: object) -> None:
         raise RuntimeError("Zebulon Quackenbush")
 
-    monkeypatch.setattr(Checkpoint, "run", run)
+    monkeypatch.setattr(Batch, "validate", validate)
     said = answer()
     assert said.crashed
     assert "Zebulon" not in said.sentence
