@@ -14,6 +14,9 @@ from typing import Any
 
 from anon_pipeline.pipeline.tracking.runs import Tracking
 
+#: Packages that loading a published model needs.
+REQUIREMENTS = ("anon-pipeline", "cloudpickle", "mlflow", "numpy", "pandas", "scikit-learn")
+
 
 @dataclass(frozen=True)
 class RegisteredModel:
@@ -73,8 +76,8 @@ def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -
             model,
             folder,
             serialization_format="cloudpickle",
-            # MLflow does not detect a package that is installed from a folder; the pickle may name a class of ours.
-            extra_pip_requirements=[f"anon-pipeline=={version('anon-pipeline')}"],
+            # Stated, since MLflow would load the model in a new process to detect them, which takes seconds.
+            pip_requirements=[f"{package}=={version(package)}" for package in REQUIREMENTS],
         )
         shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
         run = tracking.client.create_run(tracking.experiment(dataset), run_name="dp_model").info.run_id

@@ -34,7 +34,7 @@ from anon_pipeline.pipeline.tracking.logged_guide import keep_guide
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import known_classes, ledger
 from anon_pipeline.spec import ColumnType, ReleaseSpec
-from anon_pipeline_tests.end_to_end.harness import Place, command, policy
+from anon_pipeline_tests.end_to_end.harness import Place, command, forked, policy
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.release.test_ledger import publish
 
@@ -141,8 +141,7 @@ def _killed_while_a_guide_is_kept(home: Home, moment: str) -> None:
 @pytest.mark.parametrize("moment", ["before its description", "within its description", "before it is registered"])
 def test_a_guide_that_a_killed_process_was_keeping_goes_too(home: Home, moment: str) -> None:
     """It was fitted to people, and stayed for good where the dataset was not run again."""
-    killed = multiprocessing.get_context("spawn").Process(target=_killed_while_a_guide_is_kept, args=(home, moment))
-    killed.start()
+    killed = forked(_killed_while_a_guide_is_kept, home, moment)
     killed.join()
     assert killed.exitcode == -signal.SIGKILL
     (guide,) = home.private.rglob("model.pkl")
