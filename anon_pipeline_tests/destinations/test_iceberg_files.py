@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,21 +19,11 @@ from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, deliver, failure, publish
 from anon_pipeline_tests.destinations.test_lake import FOUND, rows
+from anon_pipeline_tests.end_to_end.harness import forked
 from anon_pipeline_tests.object_store import ACCESS_KEY, BUCKET, SECRET, ObjectStore
 from anon_pipeline_tests.skips import require_package
 
 PLACE = Destination(iceberg="hospital.open.people")
-#: Delivers a release and dies, as the kernel kills, between its files and their commit.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-from pyiceberg.catalog.sql import SqlCatalog
-from anon_pipeline.home import Home
-from anon_pipeline.spec import Destination
-from anon_pipeline_tests.destinations.releases import deliver
-SqlCatalog.commit_table = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
-deliver(Home(Path(sys.argv[1])), sys.argv[2], Destination(iceberg="hospital.open.people"))
-"""
 
 
 class Warehouse:
@@ -90,9 +78,18 @@ def warehouse(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytes
     server.files().delete_dir_contents(f"{BUCKET}/warehouse", missing_dir_ok=True)
 
 
+def _delivers_and_dies(home: Home, version: str, environment: dict[str, str]) -> None:
+    """As the kernel kills, between the files of a release and their commit."""
+    os.environ.update(environment)
+    catalogues = importlib.import_module("pyiceberg.catalog.sql").SqlCatalog
+    catalogues.commit_table = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+    deliver(home, version, PLACE)
+
+
 def deliver_killed(home: Home, version: str) -> None:
-    killed = subprocess.run([sys.executable, "-c", KILLED, str(home.root), version], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    killed = forked(_delivers_and_dies, home, version, dict(os.environ))
+    killed.join()
+    assert killed.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.slow

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import datetime
 import importlib
-import multiprocessing
 import os
 import re
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, Killed, deliver, failure, publish
+from anon_pipeline_tests.end_to_end.harness import forked
 from anon_pipeline_tests.object_store import BUCKET, ObjectStore
 from anon_pipeline_tests.skips import require_package
 
@@ -282,6 +281,11 @@ def test_files_that_are_not_old_enough_to_be_removed_are_removed_a_moment_later(
     assert kind.holding(f"{FOUND} v1") == []
 
 
+def _delivered_in(environment: dict[str, str], home: Home, version: str) -> None:
+    os.environ.update(environment)
+    delivery.deliver(home, DATASET, version)
+
+
 @pytest.mark.long
 def test_a_withdrawn_release_is_gone_from_a_table_in_an_object_store(home: Home, object_store: ObjectStore) -> None:
     require_package("deltalake")
@@ -294,8 +298,9 @@ def test_a_withdrawn_release_is_gone_from_a_table_in_an_object_store(home: Home,
     assert len(files()) == 1
     withdraw(home, "v1", "too much")
     # In a process of its own: the library holds the interpreter while it asks the store, which is a thread of this one.
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        process.submit(delivery.deliver, home, DATASET, "v1").result()
+    process = forked(_delivered_in, dict(os.environ), home, "v1")
+    process.join()
+    assert process.exitcode == 0
     assert files() == []
 
 

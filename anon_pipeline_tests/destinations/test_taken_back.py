@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from anon_pipeline.destinations import delivery, record
+from anon_pipeline.destinations import delivery, delta, record
 from anon_pipeline.destinations.base import ABSENT
 from anon_pipeline.errors import NotDelivered
 from anon_pipeline.home import Home
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.destinations.releases import DATASET, deliver, publish
+from anon_pipeline_tests.end_to_end.harness import forked
 from anon_pipeline_tests.skips import require_package
 
 
@@ -74,34 +75,25 @@ def test_a_place_that_is_no_more_since_a_withdrawal_fails_in_no_later_run(
     delivery.deliver(home, DATASET, "v2")
 
 
-#: Delivers a release whose rows never end.
-ENDLESS = """
-import itertools, os, sys
-from pathlib import Path
-import pyarrow as pa
-from anon_pipeline.destinations import delta
-from anon_pipeline.home import Home
-from anon_pipeline.spec import Destination
-from anon_pipeline_tests.destinations.releases import deliver
-
-def rows_of(_):
+def _rows_without_end(_: object) -> pa.RecordBatchReader:
     batches = (pa.record_batch({"name": [os.urandom(50).hex() for _ in range(10_000)]}) for _ in itertools.count())
     return pa.RecordBatchReader.from_batches(pa.schema([("name", pa.string())]), batches)
 
-delta.rows_of = rows_of
-deliver(Home(Path(sys.argv[1])), sys.argv[2], Destination(delta=sys.argv[3]))
-"""
+
+def _delivers_without_end(home: Home, version: str, place: Destination) -> None:
+    delta.rows_of = _rows_without_end  # type: ignore[assignment]
+    deliver(home, version, place)
 
 
 def cut_off(home: Home, version: str, place: Destination) -> None:
     """A delivery whose process is killed, as the kernel kills, while it writes its first file of rows."""
     before = set(files(place))
-    process = subprocess.Popen([sys.executable, "-c", ENDLESS, str(home.root), version, str(place.delta)])
+    process = forked(_delivers_without_end, home, version, place)
     while not set(files(place)) - before:
-        assert process.poll() is None
+        assert process.is_alive()
         time.sleep(0.01)
     process.kill()
-    process.wait()
+    process.join()
 
 
 @pytest.mark.slow
