@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from anon_pipeline_tests.quick_spark import JVM, write_defaults
+from anon_pipeline_tests.quick_spark import JVM, LOG, write_defaults
 from anon_pipeline_tests.skips import require_spark
 from anon_pipeline_tests.watchdog import tree
 
@@ -34,6 +34,11 @@ UNCOMPILED = f"""{DEFAULTS}
 spark.sql.codegen.factoryMode   NO_CODEGEN
 spark.sql.codegen.wholeStage    false
 """
+#: Of the master and its workers also what tells that they are ready; executors and drivers only warn.
+DAEMONS_LOG = f"""{LOG}
+logger.deploy.name  = org.apache.spark.deploy
+logger.deploy.level = info
+"""
 
 
 class Cluster:
@@ -51,7 +56,7 @@ class Cluster:
 
         self._program = Path(pyspark.__file__).parent / "bin" / "spark-class"
         self._folder = folder
-        self.configuration = write_defaults(folder / "configuration", DEFAULTS)
+        self.configuration = write_defaults(folder / "configuration", DEFAULTS, DAEMONS_LOG)
         options = f"{JVM} -Dspark.master.rest.enabled=false"
         self._environment = os.environ | {
             "SPARK_DAEMON_MEMORY": "256m",

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from anon_pipeline_tests.end_to_end.harness import Command, Place, people, policy, write_dataset
-from anon_pipeline_tests.quick_spark import write_defaults
+from anon_pipeline_tests.quick_spark import LOG, write_defaults
 from anon_pipeline_tests.spark_cluster import (
     UNCOMPILED,
     Cluster,
@@ -85,17 +85,17 @@ def test_a_run_outlives_an_executor_and_a_worker(cluster: Cluster, published: Pl
 
 
 def test_too_little_memory_is_told_and_publishes_nothing(cluster: Cluster, published: Place, folder: Path) -> None:
-    """One value takes more than an executor has; the other that Spark tries it with has no more."""
+    """One value takes more than an executor has: a copy of it, and one is made, fills the most that its heap can be."""
     frame = people().assign(visits="0")
-    frame.loc[0, "visits"] = "x" * (300 << 20)
+    frame.loc[0, "visits"] = "x" * (200 << 20)
     spec = policy()
     spec["source"] = {"path": "people.parquet"}
     spec["columns"]["visits"] = {"role": "insensitive", "type": "categorical"}
     write_dataset(published.dataset, frame.head(0), spec)
     frame.to_parquet(published.dataset / "people.parquet", index=False)
     before = published.releases()
-    tries = write_defaults(folder, f"{UNCOMPILED}\nspark.task.maxFailures 2\n")
-    sabotage = partial(surroundings, cluster.address, str(tries))
+    once = write_defaults(folder, f"{UNCOMPILED}\nspark.task.maxFailures 1\n", LOG)
+    sabotage = partial(surroundings, cluster.address, str(once))
     ended = published.run("--engine", "spark", sabotage=sabotage)
     assert ended.exit_code == 2, ended.said
     assert re.search("Spark ran out of memory|may have run out of memory", ended.sentence), ended.sentence
@@ -109,7 +109,7 @@ def look_often() -> None:
 
 
 def test_a_cluster_that_has_nobody_for_the_work_is_told(cluster: Cluster, published: Place, folder: Path) -> None:
-    asks = write_defaults(folder, f"{UNCOMPILED}\nspark.executor.memory 64g\n")
+    asks = write_defaults(folder, f"{UNCOMPILED}\nspark.executor.memory 64g\n", LOG)
     sabotage = partial(surroundings, cluster.address, str(asks), look_often)
     waits = Command("run", published.dataset, "--engine", "spark", home=published.home.root, sabotage=sabotage)
     while "no worker of the cluster" not in waits.says() and waits.is_running():
