@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-#: The first compiler only, a garbage collector without threads of its own, and no verification of Spark's bytecode.
-#: None of this changes what Spark computes.
-JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+#: The first compiler only, with room for all that it compiles (by default it has 48 MB, and throws away and compiles
+#: again), a garbage collector without threads of its own, and no verification of Spark's bytecode. None of this changes
+#: what Spark computes.
+JVM = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 #: Rows of a batch between Spark and us, in place of 10,000: small tables pass in several, too.
 ARROW_ROWS = 1000
 #: Few partitions, small pages of memory, and a plan that is looked at once and never written down. The run on a cluster

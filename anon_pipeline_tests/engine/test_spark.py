@@ -211,16 +211,27 @@ def test_odd_values_give_one_release(spark: SparkEngine, tmp_path: Path) -> None
         assert types[name] == ODD_VALUES[name][2], name
 
 
-def test_odd_names_wide_keys_and_bins_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
+#: Kinds of columns that are quasi-identifiers here; all other kinds are kept as they are.
+GROUPED_KINDS = {"negative", "zoned", "tenths", "string", "moment", "text", "date"}
+
+
+def test_columns_of_every_kind_odd_names_wide_keys_and_bins_give_one_release(
+    spark: SparkEngine, tmp_path: Path
+) -> None:
+    """In one table: what a run costs on Spark hangs on its queries, which are as many for a table of few columns."""
     generator = np.random.default_rng(0)
     names = [*ODD_NAMES[1:5], "a.b", "a`b", '"', "x\\y", "#"]
+    frame = random_frame(generator, N, {name: name for name in COLUMNS}, 4, 0.1)
+    frame["unknown"] = frame["unknown"].astype(float)
     columns: dict[str, Any] = {name: generator.integers(0, 3, N).astype(str) for name in names}
     columns |= {f"x{one}": generator.choice(generator.integers(-(2**30), 2**30, 9), N) for one in range(2)}
     columns["far apart"] = generator.choice([-(10**17), 0, 10**17], N)
     columns["near unique"] = generator.normal(1e6, 1e3, N)
     columns["kept"] = generator.choice([0.1, 0.2], N)
-    pd.DataFrame(columns).assign(t=["a", "b"] * (N // 2)).to_parquet(tmp_path / "p?ople {1}.parquet", index=False)
-    roles = dict.fromkeys(columns, QI) | {"kept": "insensitive", "t": "sensitive"}
+    frame = frame.assign(**columns, t=["a", "b"] * (N // 2))
+    frame.to_parquet(tmp_path / "p?ople {1}.parquet", index=False)
+    roles: dict[str, Any] = {name: QI if name in GROUPED_KINDS else "insensitive" for name in COLUMNS}
+    roles |= dict.fromkeys(columns, QI) | {"kept": "insensitive", "t": "sensitive"}
     roles |= {name: {**CATEGORY} for name in names}
     spec = write_spec(tmp_path, roles, "p?ople {1}.parquet", k=5, guide={"model": "decision_tree"})
     found = same_on_both(spark, tmp_path, spec)
@@ -230,17 +241,6 @@ def test_odd_names_wide_keys_and_bins_give_one_release(spark: SparkEngine, tmp_p
     coarse = [one.domains(table, types, bins) for one in (spark, DuckDBEngine(tmp_path / "spill", threads=2))]
     assert plain(coarse[0]) == plain(coarse[1])
     assert spark.count_cells(table, coarse[0]) == DuckDBEngine(tmp_path / "spill").count_cells(table, coarse[1])
-
-
-def test_columns_of_every_kind_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
-    generator = np.random.default_rng(0)
-    frame = random_frame(generator, 150, {name: name for name in COLUMNS}, 4, 0.1)
-    chosen = set(generator.choice(list(COLUMNS), 7, replace=False).tolist())
-    frame["unknown"] = frame["unknown"].astype(float)
-    frame.assign(t=["a", "b"] * 75).to_parquet(tmp_path / "people.parquet", index=False)
-    roles = {name: QI if name in chosen else "insensitive" for name in frame} | {"t": "sensitive"}
-    spec = write_spec(tmp_path, roles, "people.parquet", k=7, guide={"model": "decision_tree"})
-    same_on_both(spark, tmp_path, spec)
 
 
 def test_a_csv_with_names_and_a_population_give_one_release(spark: SparkEngine, tmp_path: Path) -> None:
@@ -397,38 +397,44 @@ def test_memory_is_counted_as_duckdb_does(limit: str, megabytes: int) -> None:
 # ------------------------------------------------------------------ people who are followed
 
 
-@pytest.mark.parametrize("identifier", [pa.int64(), pa.string()])
-def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path, identifier: pa.DataType) -> None:
-    ids = pa.array(range(1000, 1000 + N), pa.int64()).cast(identifier)
+def test_people_are_followed_alike(spark: SparkEngine, tmp_path: Path) -> None:
+    """By a number and by a text."""
+    numbers = pa.array(range(1000, 1000 + N), pa.int64())
     ages = repeated([20, 21, 30, None], pa.int64(), N, 1)
-    table = pa.table({"id": ids, "age": ages, "t": ["a", "b"] * (N // 2)})
+    table = pa.table({"number": numbers, "text": numbers.cast(pa.string()), "age": ages, "t": ["a", "b"] * (N // 2)})
     pq.write_table(table, tmp_path / "people.parquet")
-    roles = {"id": "identifier", "age": QI, "t": "sensitive"}
+    roles = {"number": "identifier", "text": "identifier", "age": QI, "t": "sensitive"}
     spec = write_spec(tmp_path, roles, "people.parquet", k=5, guide={"model": "decision_tree"})
-    found = []
+    found: list[list[Any]] = []
     for engine in (spark, DuckDBEngine(tmp_path / "spill")):
         folder = tmp_path / engine.name
         folder.mkdir()
         types = engine.store_source(spec, folder / "stored.parquet").types()
-        identifiers = engine.values(folder / "stored.parquet", "id")
-        hashes = np.sort(np.concatenate([hashed(one, b"k" * 32) for one in identifiers]))
-        followed = folder / "followed.parquet"
-        engine.add_column(folder / "stored.parquet", "id", HISTORY, lambda one: hashed(one, b"k" * 32) % 3, followed)
-        domains = engine.domains(followed, {"age": types["age"], HISTORY: ColumnType.NUMERIC})
+        told: list[Any] = []
+        for one in ("number", "text"):
+            identifiers = engine.values(folder / "stored.parquet", one)
+            told.append(np.sort(np.concatenate([hashed(some, b"k" * 32) for some in identifiers])).tolist())
+            followed = folder / f"followed by {one}.parquet"
+            engine.add_column(
+                folder / "stored.parquet", one, HISTORY, lambda some: hashed(some, b"k" * 32) % 3, followed
+            )
+            domains = engine.domains(followed, {"age": types["age"], HISTORY: ColumnType.NUMERIC})
+            told += [plain(domain) for domain in domains]
         sample = engine.sample(followed, spec, types, N)
         folded, guide = folds_of_sample(sample.hash, spec.guide, KEY)
         trained = train(
             Problem(sample.features, sample.target, task_of(types["t"]), {"age": types["age"]}, 0), guide, folded.fold
         )
         cells = guided_cells(StoredPeople(engine, followed, spec, types), trained, folded, 1.0, followed=True)
-        assert [plain(one) for one in cells.domains] == [plain(one) for one in domains]
-        people = pa.Table.from_batches(
-            list(engine.classes_of_people(followed, cells, np.arange(len(cells.counts)), "id"))
-        )
-        classes = dict(zip(*(column.to_pylist() for column in people.columns), strict=True))
-        assert len(classes) == N
-        distinct = engine.classes_of_people(followed, cells, np.arange(len(cells.counts)), "age", "t", distinct=True)
+        assert [plain(domain) for domain in cells.domains] == [plain(domain) for domain in domains]
+        classes = np.arange(len(cells.counts))
+        for one in ("number", "text"):
+            people = pa.Table.from_batches(list(engine.classes_of_people(followed, cells, classes, one)))
+            class_of = dict(zip(*(column.to_pylist() for column in people.columns), strict=True))
+            assert len(class_of) == N
+            told.append(class_of)
+        distinct = engine.classes_of_people(followed, cells, classes, "age", "t", distinct=True)
         known_classes.write(distinct, ["age", "t"], folder / "known.parquet")
-        known = pq.read_table(folder / "known.parquet").to_pydict()
-        found.append((hashes.tolist(), cells.codes.tolist(), cells.counts.tolist(), classes, known))
+        told += [cells.codes.tolist(), cells.counts.tolist(), pq.read_table(folder / "known.parquet").to_pydict()]
+        found.append(told)
     assert found[0] == found[1]
