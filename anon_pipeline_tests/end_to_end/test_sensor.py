@@ -1,9 +1,12 @@
 """The sensor over a real instance and real runs, which are killed, refused, starved of disk and asked for again."""
 
+import json
 import os
 import resource
 import shutil
 import signal
+import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,19 +15,23 @@ import dagster as dg
 import pytest
 
 from anon_pipeline.home import VARIABLE
+from anon_pipeline.pipeline.automation import anew
 from anon_pipeline.release import ledger
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness, sabotage
-from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, brief_policy, people, policy, write_dataset
 
 FEW = 100
 
 
-def brief() -> dict[str, Any]:
+def brief(threshold: int = 10) -> dict[str, Any]:
     """A policy under which a run is short; a name that stands twice is refused by a check."""
-    spec = policy() | {"audit": {"enabled": False}}
-    spec["columns"] = {"name": {"role": "identifier"}, **spec["columns"]}
-    return spec
+    return named(brief_policy(threshold=threshold))
+
+
+def named(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec of people who have a name besides."""
+    return spec | {"columns": {"name": {"role": "identifier"}, **spec["columns"]}}
 
 
 def table(seed: int, twice: bool = False) -> Any:
@@ -85,15 +92,18 @@ class Sensor:
         largest_file: int | None = None,
         patient: bool = True,
         loaded: ReleaseSpec | None = None,
+        meanwhile: Callable[[Callable[[], bool]], None] = lambda _: None,
     ) -> str:
         """Why nothing was done; empty where a run was started, "killed" where that did not end.
 
-        `loaded` is the spec that the code location knows; the one of the folder where absent.
+        `loaded` is the spec that the code location knows; the one of the folder where absent. What happens `meanwhile`
+        is done here, and may ask whether the process still runs.
         """
         folder = self.place.home.root.parent
         said, told = folder / "said", folder / "told"
         told.unlink(missing_ok=True)
         process = harness.forked(_tick, self.place, loaded or self.place.spec, ruin, largest_file, patient, said, told)
+        meanwhile(process.is_alive)
         harness.joined(process, said.read_text)
         if process.exitcode == -signal.SIGKILL:
             return "killed"
@@ -133,7 +143,7 @@ def released(first_released: Place, folder: Path) -> Sensor:
 def test_what_dies_is_released_after_all_and_what_is_refused_never(sensor: Sensor) -> None:
     place = sensor.place
     # Killed in mid-run: the run stays "started" until it has been silent for long; then it is made again.
-    assert sensor.tick(sabotage.while_utility_is_measured) == "killed"
+    assert sensor.tick(sabotage.while_the_checks_answer) == "killed"
     assert "is queued or under way" in sensor.tick()
     assert sensor.tick(sabotage.the_disk_is_full_at_the_release, patient=False) == ""
     assert sensor.lines() == []
@@ -158,7 +168,7 @@ def test_what_dies_is_released_after_all_and_what_is_refused_never(sensor: Senso
 
 
 def test_a_source_or_a_policy_that_goes_back_is_current_again(released: Sensor) -> None:
-    place, stricter = released.place, brief() | {"privacy": {"k_anonymity": {"k": 20}}}
+    place, stricter = released.place, brief(threshold=20)
     first = released.current()
     write_dataset(place.dataset, table(1), stricter)  # the policy alone
     assert released.tick() == ""
@@ -187,9 +197,8 @@ def test_a_withdrawn_release_is_left_alone(released: Sensor) -> None:
     assert "was withdrawn" in released.tick(patient=False)
 
 
-def test_what_was_released_on_the_command_line_is_not_made_again(sensor: Sensor) -> None:
-    assert sensor.place.run().exit_code == 0
-    assert "the current release" in sensor.tick()
+def test_what_was_released_on_the_command_line_is_not_made_again(published: Place) -> None:
+    assert "the current release" in Sensor(published).tick()
 
 
 def test_a_source_that_is_replaced_while_it_is_read_is_read_again(sensor: Sensor) -> None:
@@ -212,12 +221,47 @@ def _replaced_while_read() -> None:
     DuckDBEngine.store_source = store_source  # type: ignore[method-assign]
 
 
-def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(released: Sensor) -> None:
-    loaded = released.place.spec
-    changed = brief()
+class Handed:
+    """The command that a run of the sensor starts, handed on to a fork, for which nothing is imported anew.
+
+    In its place stands a shell, which tells what was asked for in which home, and ends as the fork ended.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.asked, self.ended, self.printed = folder / "asked", folder / "ended", folder / "printed"
+        os.mkfifo(self.ended)
+
+    def __call__(self) -> None:
+        """In the process of the run."""
+        telling = f'printf "%s\\n" "${VARIABLE}" "$0" "$@" > {self.asked}.part; mv {self.asked}.part {self.asked}'
+        ending = f"read code < {self.ended}; cat {self.printed}; exit $code"
+        anew.COMMAND = ["sh", "-c", f"{telling}; {ending}", anew.COMMAND[-1]]
+
+    def run(self, is_awaited: Callable[[], bool]) -> None:
+        while not self.asked.exists():
+            assert is_awaited(), "nothing was started"
+            time.sleep(0.05)
+        home, *words = self.asked.read_text().splitlines()
+        ended = harness.command(*words, home=Path(home))
+        self.printed.write_text(ended.stdout)
+        self.ended.write_text(f"{ended.exit_code}\n")
+
+
+def test_a_demand_more_is_released_though_the_code_location_does_not_know_it(sensor: Sensor, folder: Path) -> None:
+    place, changed, handed = sensor.place, named(policy() | {"audit": {"enabled": False}}), Handed(folder)
+    write_dataset(place.dataset, table(1), changed)
+    loaded = place.spec
     changed["privacy"]["l_diversity"] = {"column": "ill", "l": 2}
-    write_dataset(released.place.dataset, table(1), changed)
-    assert released.tick(loaded=loaded) == ""
-    (_, first), (_, second) = released.lines()
-    assert released.current() == second != first
-    assert "the current release" in released.tick(loaded=loaded)
+    write_dataset(place.dataset, table(1), changed)
+    assert sensor.tick(handed, loaded=loaded, meanwhile=handed.run) == ""
+    assert [action for action, _ in sensor.lines()] == ["publish"]
+    checks = json.loads((place.release / "manifest.json").read_text())["checks"]
+    assert "l_diversity_ill" in {check["name"] for check in checks}
+    assert "the current release" in sensor.tick(loaded=loaded)
+
+
+def test_the_command_that_a_run_starts_is_the_one_that_is_installed(tmp_path: Path) -> None:
+    started = [*anew.COMMAND, tmp_path / "nowhere", "--json"]
+    ended = subprocess.run(started, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
+    assert ended.returncode == 2
+    assert "nowhere" in json.loads(ended.stdout)["error"]
