@@ -1,4 +1,4 @@
-"""Two commands at once share a home without harm."""
+"""Several commands at once share a home without harm."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from anon_pipeline.home import Home
 from anon_pipeline.release import ledger, signing
-from anon_pipeline_tests.end_to_end.harness import Command, Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Command, Place, brief_policy, people, policy, write_dataset
 from anon_pipeline_tests.end_to_end.test_kill import mlflow_states, whole
 
 
@@ -21,7 +21,7 @@ def _keep_one_ledger(home: Home, datasets: list[Path]) -> None:
     sabotage = partial(_with_key, home.root.parent / "key.pem")
     commands = [Command("run", dataset, "--json", home=home.root, sabotage=sabotage) for dataset in datasets]
     ended = [one.ended() for one in commands]
-    assert [one.exit_code for one in ended] == [0, 0], [one.said for one in ended]
+    assert {one.exit_code for one in ended} == {0}, [one.said for one in ended]
     told = [json.loads(one.stdout) for one in ended]
     versions = {(one["manifest"]["dataset"], one["manifest"]["version"]) for one in told}
     assert len(versions) == len(set(datasets))
@@ -33,23 +33,17 @@ def _keep_one_ledger(home: Home, datasets: list[Path]) -> None:
     assert set(mlflow_states(home)) == {"FINISHED"}
 
 
-def test_two_runs_of_a_dataset_at_once_keep_one_ledger(fresh: Place) -> None:
-    _keep_one_ledger(fresh.home, [fresh.dataset, fresh.dataset])
+def test_two_runs_of_a_dataset_and_one_of_another_at_once_keep_one_ledger(fresh: Place) -> None:
+    """In a home with databases, where all runs come to the ledger at nearly the same time."""
+    write_dataset(fresh.dataset, people(100), policy() | {"audit": {"enabled": False}})
+    others = write_dataset(
+        fresh.dataset.with_name("others"), people(100, seed=5), policy("others") | {"audit": {"enabled": False}}
+    )
+    _keep_one_ledger(fresh.home, [fresh.dataset, others, fresh.dataset])
 
 
 def test_two_first_runs_in_a_new_home_keep_one_ledger(folder: Path) -> None:
     """Of two datasets. The schemas of Dagster's and MLflow's databases are created once, by whoever comes first."""
     people_of = {"people": people(100), "others": people(100, seed=5)}
-    datasets = [
-        write_dataset(folder / name, frame, policy(name) | {"audit": {"enabled": False}})
-        for name, frame in people_of.items()
-    ]
+    datasets = [write_dataset(folder / name, frame, brief_policy(name)) for name, frame in people_of.items()]
     _keep_one_ledger(Home(folder / "home"), datasets)
-
-
-def test_two_datasets_at_once_keep_one_ledger(fresh: Place) -> None:
-    """In a home with databases, where both runs come to the ledger at nearly the same time."""
-    others = write_dataset(
-        fresh.dataset.with_name("others"), people(100, seed=5), policy("others") | {"audit": {"enabled": False}}
-    )
-    _keep_one_ledger(fresh.home, [fresh.dataset, others])

@@ -1,4 +1,4 @@
-"""A schedule over six nights, one of them refused and two of them killed, and people who leave in between."""
+"""A schedule over five nights, one of them refused and two of them killed, and people who leave in between."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from anon_pipeline_tests.end_to_end.harness import Place, people, policy, releas
 from anon_pipeline_tests.end_to_end.test_kill import dagster_states, whole
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
-NIGHTS = range(1, 7)
+NIGHTS = range(1, 6)
 REFUSED = 2
 KILLS: dict[int, Callable[[], None]] = {
-    4: sabotage.while_utility_is_measured,
-    5: sabotage.between_the_rename_and_the_ledger,
+    3: sabotage.while_utility_is_measured,
+    4: sabotage.between_the_rename_and_the_ledger,
 }
 K = 10
 LEAVES = "Zebulon Quackenbush"  # with the last night
@@ -76,7 +76,7 @@ def _nights(home: Path, dataset: Path, nights: list[int], key: str, streams: Pat
 
 @pytest.fixture
 def nightly(fresh: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, Path]:
-    """A home after six nights, and the public key of its ledger."""
+    """A home after five nights, and the public key of its ledger."""
     folder = fresh.home.root.parent
     key = signing.make_key(folder / "key.pem")
     (folder / "public.pem").write_text(signing.public_pem(key))
@@ -95,7 +95,7 @@ def nightly(fresh: Place, monkeypatch: pytest.MonkeyPatch) -> tuple[Place, Path]
     return fresh, folder / "public.pem"
 
 
-def test_six_nights_leave_an_intact_ledger_of_verifiable_releases(nightly: tuple[Place, Path]) -> None:
+def test_five_nights_leave_an_intact_ledger_of_verifiable_releases(nightly: tuple[Place, Path]) -> None:
     place, public_key = nightly
     home = place.home
     assert ledger.verify(home, signing.read_public_key(public_key)) == []
