@@ -13,7 +13,7 @@ import pytest
 
 from anon_pipeline.home import Home
 from anon_pipeline_tests import mariadb, postgresql
-from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, brief_policy, command, people, write_dataset
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 from anon_pipeline_tests.postgresql import PASSWORD
 from anon_pipeline_tests.skips import require_package
@@ -64,15 +64,15 @@ def version_of_file(tmp_path_factory: pytest.TempPathFactory) -> str:
 def of_server(folder: Path, kind: str = "postgresql") -> Path:
     source = {"database": kind, "connection": {"env": VARIABLE}, "table": "people"}
     return write_dataset(
-        folder, pd.DataFrame(), policy() | {"source": source, "draws": {"environment": "ANON_PIPELINE_KEY"}}
+        folder, pd.DataFrame(), brief_policy() | {"source": source, "draws": {"environment": "ANON_PIPELINE_KEY"}}
     )
 
 
 def of_file(folder: Path) -> Path:
     folder.mkdir()
     people().to_parquet(folder / "people.parquet")
-    source = policy()["source"] | {"path": "people.parquet"}
-    return write_dataset(folder, None, policy() | {"source": source, "draws": {"environment": "ANON_PIPELINE_KEY"}})
+    draws = {"environment": "ANON_PIPELINE_KEY"}
+    return write_dataset(folder, None, brief_policy() | {"source": {"path": "people.parquet"}, "draws": draws})
 
 
 def left_by(home: Path) -> dict[str, bytes]:

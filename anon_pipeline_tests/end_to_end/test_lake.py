@@ -25,7 +25,7 @@ from anon_pipeline.pipeline.step import CheckDef, Run
 from anon_pipeline.release.manifest import version_of
 from anon_pipeline.release.opening import check_opening, opening_of, read_manifest
 from anon_pipeline.spec import ReleaseSpec
-from anon_pipeline_tests.end_to_end.harness import Place, people, policy, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, brief_policy, people, policy, write_dataset
 from anon_pipeline_tests.lake import write_delta, write_iceberg
 from anon_pipeline_tests.object_store import ACCESS_KEY, SECRET, ObjectStore
 
@@ -56,9 +56,14 @@ def from_iceberg(folder: Path, _: ObjectStore) -> dict[str, Any]:
     return {"iceberg": str(metadata.relative_to(folder)), "snapshot": snapshot}
 
 
-def dataset(folder: Path, source: Callable[[Path, ObjectStore], dict[str, Any]], store: ObjectStore) -> Path:
+def dataset(
+    folder: Path,
+    source: Callable[[Path, ObjectStore], dict[str, Any]],
+    store: ObjectStore,
+    spec: Callable[[], dict[str, Any]] = policy,
+) -> Path:
     folder.mkdir()
-    content = policy() | {"source": source(folder, store), "draws": {"environment": "ANON_PIPELINE_KEY"}}
+    content = spec() | {"source": source(folder, store), "draws": {"environment": "ANON_PIPELINE_KEY"}}
     return write_dataset(folder, pd.DataFrame(), content)
 
 
@@ -101,7 +106,7 @@ def test_a_run_tells_the_state_it_read_and_no_credential(object_store: ObjectSto
         write_delta("s3://clinic/release/table", FORMER, TABLE, allow_http="true", aws_endpoint=endpoint)
         return {"delta": "s3://clinic/release/table"}
 
-    place = Place(Home(tmp_path / "home"), dataset(tmp_path / "people", in_store, object_store))
+    place = Place(Home(tmp_path / "home"), dataset(tmp_path / "people", in_store, object_store, brief_policy))
     ended = place.run(sabotage=partial(surroundings, object_store.environment))
     assert ended.exit_code == 0, ended.said
     source = json.loads((place.release / "manifest.json").read_text())["source"]
