@@ -33,6 +33,16 @@ def _before_rename(condition: Callable[[Path], bool]) -> None:
     os.replace = replace
 
 
+def the_source_is_gone_when_it_is_read() -> None:
+    store = DuckDBEngine.store_source
+
+    def store_source(self: Any, spec: ReleaseSpec, *arguments: Any) -> Any:
+        spec.source_path.unlink()
+        return store(self, spec, *arguments)
+
+    DuckDBEngine.store_source = store_source
+
+
 def while_raw_data_is_written() -> None:
     store = DuckDBEngine.store_source
 
@@ -174,9 +184,9 @@ def sigterm_in_the_background_while_the_spec_is_read() -> None:
     sigterm_while_the_spec_is_read()
 
 
-def sigterm_in_the_background_while_utility_is_measured() -> None:
+def sigterm_in_the_background_in_a_step() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    sigterm_while_utility_is_measured()
+    DuckDBEngine.store_source = _stop(signal.SIGTERM)  # type: ignore[method-assign]
 
 
 def ctrl_c_while_a_compiled_library_is_imported() -> None:
@@ -196,4 +206,4 @@ def no_memory_to_begin() -> None:
 
 
 def no_memory_in_a_step() -> None:
-    utility.measure_utility = _no_memory_for_a_library
+    DuckDBEngine.store_source = _no_memory_for_a_library  # type: ignore[method-assign]

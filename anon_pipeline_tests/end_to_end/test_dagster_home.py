@@ -12,7 +12,7 @@ from anon_pipeline.pipeline.automation.jobs import DATASET_TAG
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.launch import COMMAND_LINE, STARTED_BY
-from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.end_to_end.harness import Place, brief_policy, write_dataset
 
 
 def test_a_private_zone_that_dagster_made_is_closed_to_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,6 +30,7 @@ def test_a_private_zone_that_dagster_made_is_closed_to_others(tmp_path: Path, mo
 
 def test_a_run_whose_process_was_killed_does_not_count_as_running_for_ever(published: Place) -> None:
     """It would hold up the queue of its dataset, and with it every scheduled release."""
+    write_dataset(published.dataset, spec=brief_policy())
     tags = {DATASET_TAG: "people", STARTED_BY: COMMAND_LINE}
     killed = dg.DagsterRun("people_release", status=dg.DagsterRunStatus.STARTED, tags=tags)
     with open_instance(published.home) as instance:

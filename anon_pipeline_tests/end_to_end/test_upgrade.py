@@ -55,9 +55,6 @@ def test_records_that_cannot_be_upgraded_are_told(
 def test_a_run_with_mlflow_records_of_a_newer_version_says_what_to_do(published: Place) -> None:
     with closing(sqlite3.connect(published.home.private / "mlflow/mlflow.db")) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = 'ffffffffffff'")
-    refused = published.run()
+    refused = published.run()  # and where they were moved away, they begin anew: see test_bad_input.py
     assert refused.exit_code == 2, refused.said
     assert "after a return to a former version move private/dagster or private/mlflow away" in refused.sentence
-    (published.home.private / "mlflow").rename(published.home.private / "newer")
-    again = published.run()
-    assert again.exit_code == 0, again.said
