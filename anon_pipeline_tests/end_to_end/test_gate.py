@@ -11,8 +11,12 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
 from anon_pipeline.home import PRIVATE_FOLDERS, Home, sha256_of
+from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.release import ledger
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import sabotage
 from anon_pipeline_tests.end_to_end.harness import command
 from anon_pipeline_tests.people import write_spec
@@ -188,7 +192,20 @@ def test_a_killed_command_leaves_nobodys_rows_once_another_starts(tmp_path: Path
 
 
 @pytest.mark.parametrize("name", sorted(PRIVATE_FOLDERS))
-def test_no_dataset_shares_a_folder_with_the_private_zone(tmp_path: Path, name: str) -> None:
+def test_no_dataset_has_the_name_of_a_folder_of_the_private_zone(
+    tmp_path: Path, engine: DuckDBEngine, name: str
+) -> None:
+    (tmp_path / "release.yaml").write_text(f"dataset: {name}\n")
+    with pytest.raises(InputError, match="folder of the private zone"):
+        ReleaseSpec.load(tmp_path)
+    (tmp_path / "t.csv").write_text("age\n1\n2\n")
+    with pytest.raises(InputError, match="folder of the private zone"):
+        start_dataset(engine, DatasetRequest(name, tmp_path / "t.csv"), tmp_path / "data")
+
+
+def test_no_dataset_shares_a_folder_with_the_private_zone(tmp_path: Path) -> None:
+    """What the commands make of any such name (see the test above)."""
+    name = "keys"
     (tmp_path / "release.yaml").write_text(f"dataset: {name}\n")
     ended = command("run", tmp_path, home=tmp_path / "home")
     assert ended.exit_code == 2

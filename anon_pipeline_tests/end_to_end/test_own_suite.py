@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
+from sklearn.tree import DecisionTreeClassifier
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.tracking.logged_guide import guides_in
+from anon_pipeline.learning.guide import FittedModel
+from anon_pipeline.learning.models import Task
+from anon_pipeline.pipeline.tracking.logged_guide import guides_in, keep_guide
 from anon_pipeline.pipeline.tracking.runs import Tracking
+from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 from anon_pipeline_tests.end_to_end.test_privacy import everything_told
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
@@ -57,35 +60,31 @@ def test_bad_arguments_are_one_sentence(fresh: Place) -> None:
     assert fresh.releases() == {}
 
 
-def test_the_guide_of_one_run_guides_the_next(fresh: Place) -> None:
+def test_the_guide_of_one_run_guides_the_next(published: Place) -> None:
     """The same people, grouped by the model that the first run registered: the same table under another policy."""
-    write_suite(fresh, {**LOST, "meta": {"over": "aggregates", "name": "little is lost"}}, AGES)
-    write_dataset(fresh.dataset, spec=unaudited())
-    first = fresh.run("--json")
-    assert first.exit_code == 0, first.said
-    manifest = json.loads(first.stdout)["manifest"]
-    (asked,) = [check for check in manifest["checks"] if check["name"] == "little is lost"]
-    assert asked["passed"] and asked["measured"] == manifest["measured"]["information_loss"]["mean"]
-    told = (fresh.release / "report.html").read_text()
-    assert "little is lost" in told and "expect_column_values_to_be_between(age)" in told
-    version = newest(fresh.home)
-    spec = unaudited() | {"guide": {"model": {"mlflow": f"models:/people-guide/{version}"}, "folds": 2}}
-    write_dataset(fresh.dataset, spec=spec)
-    second = fresh.run("--json")
+    first, tracking = published.release, Tracking(published.home)
+    manifest = json.loads((first / "manifest.json").read_text())
+    version = newest(published.home)
+    write_suite(published, {**LOST, "meta": {"over": "aggregates", "name": "little is lost"}}, AGES)
+    guide = {"model": {"mlflow": f"models:/people-guide/{version}"}, "folds": 2}
+    write_dataset(published.dataset, spec=policy() | {"audit": {"enabled": False}, "guide": guide})
+    second = published.run("--json")
     assert second.exit_code == 0, second.said
     guided = json.loads(second.stdout)["manifest"]
+    (asked,) = [check for check in guided["checks"] if check["name"] == "little is lost"]
+    assert asked["passed"] and asked["measured"] == guided["measured"]["information_loss"]["mean"]
+    told = (first.with_name(guided["version"]) / "report.html").read_text()
+    assert "little is lost" in told and "expect_column_values_to_be_between(age)" in told
     assert guided["content_hashes"] == manifest["content_hashes"]
     assert guided["version"] != manifest["version"]
-    assert newest(fresh.home) == version  # one that came from the store is not logged again
-    assert len(guides_in(Tracking(fresh.home).artifacts("people"))) == 1  # that of the run before is gone
-    write_dataset(fresh.dataset, spec=policy() | {"guide": {"model": {"mlflow": "models:/people-guide/1"}, "folds": 2}})
-    third = fresh.run()
+    assert newest(published.home) == version  # one that came from the store is not logged again
+    fitted = FittedModel("tree", Task.CLASSIFICATION, ("age",), None, DecisionTreeClassifier())
+    keep_guide(tracking, "people", guided["runs"]["mlflow"], fitted, {"age": ColumnType.NUMERIC})  # a run that trains
+    assert newest(published.home) == version + 1
+    assert len(guides_in(tracking.artifacts("people"))) == 1  # that of the run before is gone
+    third = published.run()
     assert third.exit_code == 2
     assert "its file was removed since" in third.sentence
-
-
-def unaudited() -> dict[str, Any]:
-    return policy() | {"audit": {"enabled": False}}
 
 
 def newest(home: Home) -> int:

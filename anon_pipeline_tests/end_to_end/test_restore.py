@@ -4,13 +4,10 @@ import json
 import shutil
 from typing import Any
 
-from sklearn.dummy import DummyClassifier
-
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.tracking.registered_model import keep_dp_model
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
-from anon_pipeline_tests.end_to_end.harness import Place, command, people, write_dataset
+from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 
@@ -24,7 +21,7 @@ def test_a_restored_home_verifies_and_releases_the_same_again(published: Place) 
     first = published.release.name
     manifests = []
     for place in (published, restored):  # of people whom neither has seen: the keys came along
-        write_dataset(place.dataset, people(100, seed=2))
+        write_dataset(place.dataset, people(100, seed=2), policy() | {"audit": {"enabled": False}})
         released = released_in_steps(place)
         assert released.new
         manifests.append(released.manifest)
@@ -46,10 +43,11 @@ def assert_ledger_names_the_one_before(place: Place, first: str, manifest: dict[
 
 def test_a_logged_model_is_found_after_the_home_was_moved(published: Place) -> None:
     folder = published.home.root.parent
-    logged = Tracking(published.home)
-    uri = keep_dp_model(logged, "people", DummyClassifier().fit([[0]], ["no"]), folder / "model.zip")
+    (version,) = Tracking(published.home).client.search_model_versions("name = 'people-guide'")
     (folder / "moved").mkdir()
     shutil.move(published.home.root, folder / "moved")
     moved = Tracking(Home(folder / "moved" / published.home.root.name))
-    assert list(moved.load_model(uri).classes_) == ["no"]
+    assert list(moved.load_model(f"models:/people-guide/{version.version}").classes_) == ["no", "yes"]
+    found = moved.client.get_model_version_download_uri("people-guide", version.version)
+    assert found.startswith(moved.home.root.as_uri()), "and not in the home that this one was copied from"
     assert not published.home.root.exists(), "nothing is written where the home was"

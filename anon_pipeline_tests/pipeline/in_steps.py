@@ -1,5 +1,7 @@
 """A release made step by step in this process, without Dagster: a third of a command's time. Holds no test."""
 
+from uuid import uuid4
+
 import pytest
 
 from anon_pipeline.audit import regrouping
@@ -23,7 +25,7 @@ def released_in_steps(place: Place, threads: int | None = None) -> Published:
 def _released(place: Place, threads: int | None) -> Published:
     spec = place.spec
     runtime = Runtime(home=str(place.home.prepare().root), threads=threads)
-    run = runtime.run(spec, {"dagster": "a test", "mlflow": "a test"})
+    run = runtime.run(spec, {"dagster": str(uuid4()), "mlflow": uuid4().hex})  # as both tools name their runs
     graph, published = graph_of(spec), None
     for part in graph.parts:
         if isinstance(part, CheckDef):
