@@ -8,12 +8,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from anon_pipeline.home import DATA_VARIABLE, VARIABLE
-from anon_pipeline_tests.end_to_end.harness import Place
+from anon_pipeline_tests.end_to_end.harness import Command, Place
 
 SCRIPT = Path(sys.executable).with_name("anon-pipeline")
 
@@ -25,9 +25,7 @@ FIRST = {"ui": "server_info", "experiments": "version"}
 @contextmanager
 def served(place: Place, log: Path, *arguments: str, command: str = "ui") -> Iterator[str]:
     """The address of `anon-pipeline ui`, or another command, for a place; nothing of it is alive afterwards."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     address = f"http://127.0.0.1:{port}"
     environment = os.environ | {VARIABLE: str(place.home.root), DATA_VARIABLE: str(place.dataset.parent)}
     environment.pop("DAGSTER_HOME", None)
@@ -42,16 +40,35 @@ def served(place: Place, log: Path, *arguments: str, command: str = "ui") -> Ite
             start_new_session=True,
         )
         try:
-            _wait_for(f"{address}/{FIRST[command]}", process, log)
+            _wait_for(f"{address}/{FIRST[command]}", lambda: process.poll() is None, log.read_text)
             yield address
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
-def _wait_for(url: str, process: "subprocess.Popen[bytes]", log: Path) -> None:
+@contextmanager
+def experiments(place: Place) -> Iterator[str]:
+    """The address of `anon-pipeline experiments`, a single process, which is a fork here as other commands are."""
+    port = free_port()
+    server = Command("experiments", "--port", port, home=place.home.root)
+    try:
+        _wait_for(f"http://127.0.0.1:{port}/{FIRST['experiments']}", server.is_running, server.says)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.stop()
+        server.ended()
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _wait_for(url: str, is_running: Callable[[], bool], said: Callable[[], str]) -> None:
     while True:
-        assert process.poll() is None, log.read_text()
+        assert is_running(), said()
         try:
             with urllib.request.urlopen(url):
                 return

@@ -11,9 +11,9 @@ import http.client
 import json
 import os
 import re
+import runpy
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -29,6 +29,7 @@ import yaml
 from anon_pipeline.home import DATA_VARIABLE, VARIABLE, Home
 from anon_pipeline.release import ledger
 from anon_pipeline_tests.end_to_end import harness
+from anon_pipeline_tests.end_to_end.served_ui import free_port
 from anon_pipeline_tests.end_to_end.test_ui import LAUNCH
 from anon_pipeline_tests.postgresql import Server, running_server
 from anon_pipeline_tests.skips import require_package, require_program
@@ -37,13 +38,9 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SECRETS = "/run/secrets"
 LOGIN = ("steward", "let me in")
+#: Of the password, as `caddy hash-password` makes it; of the least cost, since Caddy counts it anew for each request.
+HASHED = "$2b$04$TZAc5ag1vu36vWxkjTdTGeuxQufA82bWbW.jPnfKQY.DxevkUSjkq"
 STATES = "{ runsOrError { ... on Runs { results { status } } } }"
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return int(free.getsockname()[1])
 
 
 @dataclass
@@ -52,7 +49,7 @@ class Deployment:
 
     folder: Path
     server: Server
-    ports: dict[str, int] = field(default_factory=lambda: {name: _free_port() for name in ("code", "web", "proxy")})
+    ports: dict[str, int] = field(default_factory=lambda: {name: free_port() for name in ("code", "web", "proxy")})
 
     @property
     def secrets(self) -> Path:
@@ -74,10 +71,7 @@ class Deployment:
         for name in ("dagster", "mlflow"):
             file = self.secrets / f"{name}_database"
             file.write_text(file.read_text().strip().replace("@database/", "@/") + f"?host={self.server.folder}\n")
-        hashed = subprocess.run(
-            ["caddy", "hash-password", "--plaintext", LOGIN[1]], capture_output=True, text=True, check=True
-        )
-        (self.secrets / "proxy_users").write_text(f"{LOGIN[0]} {hashed.stdout.strip()}\n")
+        (self.secrets / "proxy_users").write_text(f"{LOGIN[0]} {HASHED}\n")
         databases = (DEPLOY / "databases.sql").read_text().replace(SECRETS, str(self.secrets))
         (self.folder / "databases.sql").write_text(databases)
         asked = ["psql", "-X", "-q", "-v", "ON_ERROR_STOP=1", "-h", self.server.folder, "-U", "owner"]
@@ -88,15 +82,20 @@ class Deployment:
     @contextmanager
     def process(self, service: str) -> Iterator[None]:
         told = COMPOSE["services"][service]
-        command = [sys.executable, *told["command"][1:]]
-        command = [self._here(str(word)) for word in command]
+        command = [self._here(str(word)) for word in told["command"]]
         command = [str(self.ports["code"]) if word == "4000" else word for word in command]
         command += ["-p", str(self.ports["web"])] if service == "webserver" else []
         given = {name: self._here(str(value)) for name, value in told["environment"].items()}
         own = {VARIABLE: str(self.home(service).root), DATA_VARIABLE: str(self.folder / "data")}
         own |= {"DAGSTER_GRPC_TIMEOUT_SECONDS": "3600", "ANON_PIPELINE_ALLOW_HOSTS": f"localhost:{self.ports['proxy']}"}
-        with self._started(service, command, given | own):
+        with (self.folder / f"{service}.log").open("w") as log:
+            process = harness.forked(_serve, command, self._environment(given | own), self.folder, log.name)
+        try:
             yield
+            assert process.is_alive(), self.said(service)
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.join()
 
     @contextmanager
     def proxy(self) -> Iterator[None]:
@@ -107,22 +106,18 @@ class Deployment:
         file = self.folder / "Caddyfile"
         file.write_text("{\n\tadmin off\n}\n" + content)
         address = f"http://localhost:{self.ports['proxy']}"
-        with self._started("proxy", ["caddy", "run", "--config", str(file)], {"SERVER_NAME": address}):
-            yield
-
-    @contextmanager
-    def _started(self, service: str, command: list[str], environment: dict[str, str]) -> Iterator[None]:
-        known = {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"}
-        with (self.folder / f"{service}.log").open("w") as log:
-            process = subprocess.Popen(
-                command, env=known | environment, cwd=self.folder, stdout=log, stderr=log, start_new_session=True
-            )
+        command, environment = ["caddy", "run", "--config", str(file)], self._environment({"SERVER_NAME": address})
+        with (self.folder / "proxy.log").open("w") as log:
+            process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
         try:
             yield
-            assert process.poll() is None, self.said(service)
+            assert process.poll() is None, self.said("proxy")
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            process.kill()
             process.wait()
+
+    def _environment(self, given: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in os.environ.items() if name != "DAGSTER_HOME"} | given
 
     def _here(self, text: str) -> str:
         return text.replace(SECRETS, str(self.secrets)).replace("/etc/anon-pipeline", str(self.folder))
@@ -144,11 +139,34 @@ class Deployment:
         return answered.status, json.loads(text) if query and answered.status == 200 else text
 
 
+def _serve(command: list[str], environment: dict[str, str], folder: Path, log: str) -> None:
+    """`python -m MODULE ...` of the compose file, in a process in which our libraries are imported already.
+
+    Where it replaces itself by another such command, it goes on as that one.
+    """
+    os.setsid()
+    for number in (1, 2):
+        os.dup2(os.open(log, os.O_WRONLY | os.O_APPEND), number)
+    os.environ.clear()
+    os.environ |= environment
+    os.chdir(folder)
+    os.execv = _go_on_as  # type: ignore[assignment]
+    _go_on_as(sys.executable, command)
+
+
+def _go_on_as(_program: str, command: list[str]) -> None:
+    python, option, name, *arguments = command
+    assert (Path(python).name[:6], option) == ("python", "-m")
+    sys.argv[1:] = arguments
+    runpy.run_module(name, run_name="__main__", alter_sys=True)
+    sys.exit()
+
+
 @pytest.fixture
 def deployment(folder: Path) -> Iterator[Deployment]:
     require_package("dagster_postgres")
     require_program("caddy")
-    harness.write_dataset(folder / "data/people")
+    harness.write_dataset(folder / "data/people", spec=harness.brief_policy())
     with running_server() as server, ExitStack() as processes:
         deployed = Deployment(folder, server)
         deployed.prepare()
@@ -168,7 +186,7 @@ def test_a_run_asked_for_behind_the_login_is_made_where_the_home_is(deployment: 
     passwords = [(deployment.secrets / name).read_text().strip() for name in ("database_password", "database_owner")]
     listed = []
     while (states := _states(deployment)) not in (["SUCCESS"], ["FAILURE"]):
-        listed.append(subprocess.run(["ps", "-eo", "args", "-ww"], capture_output=True, text=True, check=True).stdout)
+        listed.append(harness.command_lines())
         time.sleep(1)
     assert any("anon_pipeline.definitions" in lines for lines in listed)
     said = "".join(deployment.said(service) for service in ("code", "daemon", "webserver", "proxy"))

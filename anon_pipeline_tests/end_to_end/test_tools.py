@@ -9,30 +9,35 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline_tests.docs.pictures import comparison, last_runs
 from anon_pipeline_tests.end_to_end import browser, harness, served_ui
 from anon_pipeline_tests.end_to_end.harness import Place, command, policy, write_dataset
-from anon_pipeline_tests.skips import require_browser
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with browser.running() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")
 def two_releases(template: Place) -> Iterator[Place]:
     """A home in which `people` was released at k = 10 and at k = 20."""
     place = template.copy(folder := harness.scratch())
-    write_dataset(place.dataset, spec=policy() | {"privacy": {"k_anonymity": {"k": 20}}})
+    stricter = {"privacy": {"k_anonymity": {"k": 20}}, "audit": {"enabled": False}}
+    write_dataset(place.dataset, spec=policy() | stricter)
     ended = place.run()
     assert ended.exit_code == 0, ended.said
     yield place
     harness.shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_two_releases_stand_side_by_side_in_mlflow(two_releases: Place, tmp_path: Path) -> None:
-    require_browser()
+def test_two_releases_stand_side_by_side_in_mlflow(chromium: Browser, two_releases: Place, tmp_path: Path) -> None:
     runs = last_runs(two_releases, 2)
-    with served_ui.served(two_releases, tmp_path / "log", command="experiments") as address, browser.window() as window:
+    with served_ui.experiments(two_releases) as address, browser.window_of(chromium) as window:
         window.page.goto(f"{address}/{comparison(two_releases, runs)}")
         for words in ("Comparing 2 Runs", "Parameters", "spec_hash", "information_loss"):
             expect(window.page.get_by_text(words).first).to_be_attached()
@@ -75,11 +80,10 @@ def answer(address: str, method: str, path: str, **headers: str) -> int:
     return connection.getresponse().status
 
 
-def test_data_docs_show_every_stage_and_ask_nobody(two_releases: Place, tmp_path: Path) -> None:
-    require_browser()
+def test_data_docs_show_every_stage_and_ask_nobody(chromium: Browser, two_releases: Place, tmp_path: Path) -> None:
     shown = command("checks", "people", "--path", home=two_releases.home.root)
     assert shown.exit_code == 0, shown.said
-    with browser.window() as window:
+    with browser.window_of(chromium) as window:
         window.page.goto(Path(shown.stdout.strip()).as_uri())
         expect(window.page.get_by_text("These are the checks of anon_pipeline")).to_be_visible()
         window.page.screenshot(path=tmp_path / "checks.png")

@@ -13,7 +13,6 @@ import json
 import os
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -22,15 +21,14 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from anon_pipeline.pipeline.automation.operations import FILE
 from anon_pipeline.pipeline.instance import open_instance
-from anon_pipeline_tests.end_to_end import browser, harness, served_ui
+from anon_pipeline_tests.end_to_end import browser, harness, sabotage, served_ui
 from anon_pipeline_tests.end_to_end.browser import Window
 from anon_pipeline_tests.end_to_end.harness import ASSETS, Place
 from anon_pipeline_tests.pipeline.automation.test_alerts import WebServer
-from anon_pipeline_tests.skips import require_browser
 
 LOCATION = "/locations/__repository__@anon_pipeline.definitions"
 LAUNCH = """mutation { launchRun(executionParams: {selector: {repositoryLocationName: "anon_pipeline.definitions",
@@ -67,6 +65,13 @@ class Served:
 
 
 @pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for all windows; an attacker's name leads to this machine in all of them."""
+    with browser.running("--host-resolver-rules=MAP evil.test 127.0.0.1") as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def web() -> Iterator[WebServer]:
     with closing(WebServer()) as server:
         yield server
@@ -89,19 +94,25 @@ def ui(template: Place, web: WebServer, tmp_path_factory: pytest.TempPathFactory
 # What a person sees; first, since the log tells of nothing but this then
 
 
-def test_the_ui_shows_what_the_command_line_did(ui: Served) -> None:
-    require_browser()
+def test_the_ui_shows_what_the_command_line_did(chromium: Browser, ui: Served) -> None:
     manifest = json.loads((ui.place.release / "manifest.json").read_text())
     address = ui.address
-    with browser.window() as window:
+    with browser.window_of(chromium) as window:
         _shows_the_graph(window, address)
-        _shows_demand_and_measured_value(window, address, manifest)
-        _shows_the_picture(window, address)
-        _shows_the_report_of_the_release(window, address, manifest)
-        _lists_the_run_under_its_job(window, address, manifest["runs"]["dagster"])
-        _lists_what_starts_runs(window, address)
+        _shows_demand_and_measured_value(window, manifest)
+        _shows_the_picture(window)
+        _shows_the_report_of_the_release(window, manifest)
+        _lists_the_run_under_its_job(window, manifest["runs"]["dagster"])
+        _lists_what_starts_runs(window)
     assert window.hosts == {"127.0.0.1"}
     assert "warning" not in ui.log.read_text().lower()
+
+
+def _goes_on_to(window: Window, path: str) -> None:
+    """As a click on a link does: the page that is open shows another one, without being loaded anew."""
+    window.page.evaluate(
+        "path => { history.pushState(null, '', path); dispatchEvent(new PopStateEvent('popstate')) }", path
+    )
 
 
 def _shows_the_graph(window: Window, address: str) -> None:
@@ -110,20 +121,20 @@ def _shows_the_graph(window: Window, address: str) -> None:
         expect(window.page.get_by_text(name, exact=True).first).to_be_visible()
 
 
-def _shows_demand_and_measured_value(window: Window, address: str, manifest: dict[str, Any]) -> None:
+def _shows_demand_and_measured_value(window: Window, manifest: dict[str, Any]) -> None:
     asked = [one for one in manifest["checks"] if one["name"] in {"k_anonymity", "accounts_for_every_row"}]
     assert len(asked) == 2
     for check in asked:
-        window.page.goto(f"{address}/assets/people/anonymized_table?view=checks&checkDetail={check['name']}")
+        _goes_on_to(window, f"/assets/people/anonymized_table?view=checks&checkDetail={check['name']}")
         expect(window.page.get_by_text("Passed", exact=True).first).to_be_visible()
         for label in ("demand", "measured"):
             row = window.page.locator("tr", has=window.page.get_by_text(label, exact=True)).first
             expect(row).to_contain_text(f"{check[label]:g}" if label == "measured" else check[label])
 
 
-def _shows_the_picture(window: Window, address: str) -> None:
+def _shows_the_picture(window: Window) -> None:
     """Dagster shows long Markdown on request only, and its sanitiser must leave the picture in."""
-    window.page.goto(f"{address}/assets/people/anonymized_table?view=events")
+    _goes_on_to(window, "/assets/people/anonymized_table?view=events")
     picture, request = window.page.locator("img[src^='data:image']"), window.page.get_by_text("[Show Markdown]")
     expect(picture.or_(request).first).to_be_visible()
     if request.count():
@@ -132,20 +143,20 @@ def _shows_the_picture(window: Window, address: str) -> None:
     assert picture.first.evaluate("image => image.complete && image.naturalWidth") > 0
 
 
-def _shows_the_report_of_the_release(window: Window, address: str, manifest: dict[str, Any]) -> None:
-    window.page.goto(f"{address}/assets/people/release?view=overview")
+def _shows_the_report_of_the_release(window: Window, manifest: dict[str, Any]) -> None:
+    _goes_on_to(window, "/assets/people/release?view=overview")
     for words in (manifest["version"], "Released.", "people alone by the columns", "To check it"):
         expect(window.page.get_by_text(words).first).to_be_visible()
 
 
-def _lists_the_run_under_its_job(window: Window, address: str, run: str) -> None:
-    window.page.goto(f"{address}{LOCATION}/jobs/people_release/runs")
+def _lists_the_run_under_its_job(window: Window, run: str) -> None:
+    _goes_on_to(window, f"{LOCATION}/jobs/people_release/runs")
     expect(window.page.get_by_text(run[:8], exact=True).first).to_be_visible()
     expect(window.page.get_by_text("Success", exact=True).first).to_be_visible()
 
 
-def _lists_what_starts_runs(window: Window, address: str) -> None:
-    window.page.goto(f"{address}/automation")
+def _lists_what_starts_runs(window: Window) -> None:
+    _goes_on_to(window, "/automation")
     expect(window.page.get_by_text("people_source_sensor", exact=True).first).to_be_visible()
 
 
@@ -258,12 +269,10 @@ def _attackers_server() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("origin", ["http://evil.test:{port}", "http://127.0.0.1:{port}"])
-def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
+def test_a_page_of_another_origin_gets_nothing(chromium: Browser, ui: Served, origin: str) -> None:
     """Also one of another port of this machine, which a browser counts as the same site."""
-    require_browser()
     before = ui.runs()
-    rules = "--host-resolver-rules=MAP evil.test 127.0.0.1"
-    with _attackers_server() as port, browser.window(1400, 1000, rules) as window:
+    with _attackers_server() as port, browser.window_of(chromium) as window:
         answers: list[tuple[str, str, int]] = []
         window.page.on("response", lambda one: answers.append((one.request.method, one.url, one.status)))
         window.page.goto(origin.format(port=port))
@@ -278,11 +287,10 @@ def test_a_page_of_another_origin_gets_nothing(ui: Served, origin: str) -> None:
     assert ui.runs() == before
 
 
-def test_a_name_that_was_pointed_at_loopback_reads_nothing(ui: Served) -> None:
+def test_a_name_that_was_pointed_at_loopback_reads_nothing(chromium: Browser, ui: Served) -> None:
     """DNS rebinding: to the browser the attacker's page and the UI are then one origin."""
-    require_browser()
     before = ui.runs()
-    with browser.window(1400, 1000, "--host-resolver-rules=MAP evil.test 127.0.0.1") as window:
+    with browser.window_of(chromium) as window:
         opened = window.page.goto(f"http://evil.test:{ui.port}/")
         assert opened is not None
         assert opened.status == 403
@@ -318,9 +326,8 @@ def _shows_a_line(page: Page, text: str) -> None:
     expect(page.get_by_text(text, exact=False).last).to_be_visible()
 
 
-def test_a_run_is_launched_with_a_choice_and_tells_its_progress(ui: Served, pictures: Path) -> None:
-    require_browser()
-    with browser.window() as window:
+def test_a_run_is_launched_with_a_choice_and_tells_its_progress(chromium: Browser, ui: Served, pictures: Path) -> None:
+    with browser.window_of(chromium) as window:
         page = window.page
         page.goto(f"{ui.address}{LOCATION}/jobs/people_release/playground")
         expect(page.get_by_text("duckdb").first).to_be_visible()
@@ -344,14 +351,9 @@ def test_a_run_is_launched_with_a_choice_and_tells_its_progress(ui: Served, pict
     assert (ui.place.home.releases / "people" / "current").resolve() == ui.place.release.resolve()
 
 
-def test_an_alert_arrives_and_the_run_says_so(ui: Served, web: WebServer, pictures: Path) -> None:
-    require_browser()
-    (ui.place.dataset / "people.csv").rename(ui.place.dataset / "gone.csv")
-    request = urllib.request.Request(
-        f"{ui.address}/graphql", json.dumps({"query": LAUNCH}).encode(), {"content-type": "application/json"}
-    )
-    with urllib.request.urlopen(request) as answered:
-        assert "LaunchRunSuccess" in answered.read().decode()
+def test_an_alert_arrives_and_the_run_says_so(chromium: Browser, ui: Served, web: WebServer, pictures: Path) -> None:
+    """Of a run that was started elsewhere: the daemon hears of all runs of the home."""
+    assert ui.place.run(sabotage=sabotage.the_source_is_gone_when_it_is_read).exit_code == 2
     while not web.taken:
         time.sleep(0.5)
     (posted,) = web.taken
@@ -359,7 +361,7 @@ def test_an_alert_arrives_and_the_run_says_so(ui: Served, web: WebServer, pictur
     assert "people.csv" in posted["sentence"]
     run = posted["address"].split("/runs/")[1]
     assert _ended(ui, run) == "FAILURE"
-    with browser.window() as window:
+    with browser.window_of(chromium) as window:
         window.page.goto(f"{ui.address}/runs/{run}")
         _shows_a_line(window.page, "Alert of the run to webhook 127.0.0.1: delivered.")
         window.page.screenshot(path=pictures / "alert.png")
