@@ -16,7 +16,7 @@ release: .venv/runtime ## Install, then run the Adult release
 test: .venv/dev ## Install, then run every test
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-fast: .venv/dev ## The tests that take no half second, with a third of the properties' examples
+fast: .venv/dev ## The quick tests, with a third of the properties' examples
 	ANON_PIPELINE_EXAMPLES=0.33 $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow and not long"
 
 reference: .venv/dev ## docs/spec.md, made anew from the models

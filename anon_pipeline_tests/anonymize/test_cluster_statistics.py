@@ -70,6 +70,7 @@ def test_a_move_costs_what_it_is_said_to_cost(tabulated: int, seed: int, weighed
         assert within(cells, clusters.group, weighed) - within(cells, before, weighed) == pytest.approx(said, abs=1e-3)
 
 
+@pytest.mark.long
 @few
 @tabulated
 @given(st.integers(0, 9999), st.sampled_from([0.0, 0.5, 0.8]))

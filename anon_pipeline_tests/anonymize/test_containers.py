@@ -170,6 +170,7 @@ def test_set_output_decides_for_every_kind_of_table(kind: str, wanted: str) -> N
         assert isinstance(AnonymizerTree(k=3).fit(frame).transform(frame), types[wanted])
 
 
+@pytest.mark.long
 def test_a_pipeline_of_polars_frames_trains_a_model() -> None:
     encoded = ColumnTransformer([("city", OneHotEncoder(sparse_output=False), ["city"])], remainder="passthrough")
     ill = [age > 50 for age in AGES]

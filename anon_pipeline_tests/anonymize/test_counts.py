@@ -38,6 +38,7 @@ def error(outputs: np.ndarray, people: np.ndarray) -> float:
     return float((people[:, None] * (outputs - np.average(outputs, axis=0, weights=people)) ** 2).sum())
 
 
+@pytest.mark.long
 @settings(max_examples=times(40))
 @given(st.integers(0, 10**6), st.integers(20, 120), st.integers(2, 12), SPREADS)
 def test_no_split_of_the_cells_is_better(seed: int, rows: int, k: int, spread: float) -> None:
@@ -112,6 +113,7 @@ def test_leaves_are_numbered_from_left_to_right_else_numbers_depend_on_the_block
     assert met == list(range(fitted.leaves))
 
 
+@pytest.mark.long
 def test_many_values_are_split_at_quantiles_at_little_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = cells_of(3, 4_000, 8, {**KINDS, "income": "near_unique"})
     monkeypatch.setattr(tree, "BLOCK", 100)
@@ -148,6 +150,7 @@ def test_one_column_of_many_values_is_split_below_its_bins_too(monkeypatch: pyte
     assert fitted.leaves > 20
 
 
+@pytest.mark.long
 def test_very_large_groups_are_split_by_a_sample_at_little_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     cells = cells_of(4, 6_000, 9, {**KINDS, "weight": "tenths"})
     monkeypatch.setattr(tree, "WHOLE", 0)

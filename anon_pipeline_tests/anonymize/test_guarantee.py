@@ -34,6 +34,7 @@ def tuples(frame: pd.DataFrame) -> list[tuple[str, ...]]:
                       for c in frame), strict=True))  # fmt: skip
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS, SPREADS)
 def test_every_shown_tuple_is_shared_by_k_people(table: Table, form: str, spread: float) -> None:
@@ -44,6 +45,7 @@ def test_every_shown_tuple_is_shared_by_k_people(table: Table, form: str, spread
     assert list(shown.columns) == list(table.frame.columns)
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS)
 def test_the_sizes_told_are_the_sizes_counted(table: Table, form: str) -> None:
@@ -54,6 +56,7 @@ def test_the_sizes_told_are_the_sizes_counted(table: Table, form: str) -> None:
     assert all(0 <= lost <= 1 for lost in ours.information_loss_.values())
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS)
 def test_a_release_has_lost_what_lies_within_rows_that_look_alike(table: Table, form: str) -> None:
@@ -98,6 +101,7 @@ def test_the_input_is_left_alone_and_twice_gives_the_same(table: Table, form: st
     pd.testing.assert_frame_equal(table.frame, before)
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS, SPREADS)
 def test_fitting_and_showing_at_once_is_one_after_the_other(table: Table, form: str, spread: float) -> None:
@@ -118,6 +122,7 @@ def test_who_is_suppressed_is_left_out_at_once_too() -> None:
     pd.testing.assert_frame_equal(shown, tree.transform(frame))
 
 
+@pytest.mark.long
 @few
 @given(tables(), FORMS, st.integers(0, 99))
 def test_the_order_of_rows_means_nothing(table: Table, form: str, seed: int) -> None:

@@ -170,6 +170,7 @@ def test_without_strict_the_tree_cuts_where_it_likes_and_with_it_nowhere_else() 
     assert sorted(told.classes_["town_label"]) == ["v0", "v1", "v2", "v3"]
 
 
+@pytest.mark.long
 @few
 @given(people(), st.booleans())
 def test_a_stored_tree_and_shuffled_people_show_the_same(table: People, strict: bool) -> None:
@@ -259,6 +260,7 @@ def test_a_prefix_label_is_the_longest_listed_prefix_that_all_share(codes: list[
         assert tree.classes_["zip_label"][group] == (shared[0] if shared else "*")
 
 
+@pytest.mark.long
 @few
 @given(st.lists(st.integers(-4000, 20_000), min_size=4, max_size=60), st.booleans())
 def test_a_calendar_label_is_the_shortest_period_of_all_or_the_years(days: list[int], strict: bool) -> None:

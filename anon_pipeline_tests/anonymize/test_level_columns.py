@@ -32,6 +32,7 @@ def counted(frame: pd.DataFrame, hierarchies: dict[str, Hierarchy]) -> Cells:
     return encoding.count_cells(domains, codes, np.random.default_rng(1).random((len(frame), 1)))[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("n", [400, 3000])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_region_is_shown_where_codes_are_rare(n: int, seed: int) -> None:

@@ -35,6 +35,7 @@ def tables() -> st.SearchStrategy[pd.DataFrame]:
     return st.builds(table, st.integers(0, 9999), st.integers(6, 80), st.sampled_from([0.0, 0.3, 0.9]))
 
 
+@pytest.mark.long
 @few
 @given(tables(), st.integers(2, 6))
 def test_a_class_shows_the_level_nearest_to_its_median_that_two_members_bear(frame: pd.DataFrame, k: int) -> None:
@@ -52,6 +53,7 @@ def test_a_class_shows_the_level_nearest_to_its_median_that_two_members_bear(fra
         assert shown == ("*" if nearest is None else SIZES[nearest])
 
 
+@pytest.mark.long
 @few
 @given(tables(), st.integers(2, 6))
 def test_spans_and_lists_are_in_the_order_of_the_levels(frame: pd.DataFrame, k: int) -> None:

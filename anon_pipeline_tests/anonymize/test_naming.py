@@ -93,6 +93,7 @@ def test_every_value_that_classes_name_is_shared_by_k_people(table: Table, grid:
         assert not named_missing or column.isna().sum() >= table.k
 
 
+@pytest.mark.long
 @settings(max_examples=times(30))
 @given(tables(kinds=ORDERED), st.integers(0, 99))
 def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -> None:
@@ -113,6 +114,7 @@ def test_who_is_left_out_is_not_among_those_who_share(table: Table, seed: int) -
             assert told[[name, f"{name}_low", f"{name}_high"]].isna().all(axis=None)
 
 
+@pytest.mark.long
 @settings(max_examples=times(100))
 @given(st.lists(st.tuples(st.integers(-300, 300), st.integers(1, 12)), min_size=1, max_size=40), st.integers(2, 12))
 @example([(0, 1)], 2)
@@ -236,6 +238,7 @@ MOTHERS = np.repeat(
 )
 
 
+@pytest.mark.long
 @settings(max_examples=times(200))
 @given(st.dictionaries(st.integers(-200, 200), st.integers(1, 12), min_size=1, max_size=60), st.integers(2, 12))
 @example({int(age): int((age == MOTHERS).sum()) for age in np.unique(MOTHERS)}, 10)

@@ -8,6 +8,7 @@ import pytest
 from anon_pipeline.anonymize import neighbours
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("width", [1, 3, 40, 299])
 def test_the_nearest_classes_are_those_of_ward_and_the_lower_number_on_a_tie(width: int) -> None:
     """Each cost by itself, every pair sorted; a third of the classes are doubles of each other, far from the origin."""

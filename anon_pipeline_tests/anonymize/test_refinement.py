@@ -69,6 +69,7 @@ def least_error(value: np.ndarray, k: int) -> float:
     return best[-1]
 
 
+@pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 8), st.integers(20, 150))
 def test_nobody_is_lost_and_no_class_falls_below_k(seed: int, k: int, people: int) -> None:
@@ -80,6 +81,7 @@ def test_nobody_is_lost_and_no_class_falls_below_k(seed: int, k: int, people: in
     assert len(sizes) >= leaf.max() + 1  # classes are seeded, and none is given up
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [19, 20, 29])
 def test_no_class_falls_below_k_when_several_people_leave_it_at_once(k: int) -> None:
     """Only of a large class may several leave at once, one of k and one more: small k never come to it."""
@@ -174,6 +176,7 @@ def test_parts_have_their_tuples_in_one_order_in_whatever_order_the_cells_come(s
     assert tuples(cells.part(order), leaf[order]) == tuples(cells, leaf)
 
 
+@pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 8), st.integers(20, 150))
 def test_without_the_set_cover_the_error_only_falls(seed: int, k: int, people: int) -> None:
@@ -185,6 +188,7 @@ def test_without_the_set_cover_the_error_only_falls(seed: int, k: int, people: i
     assert error(cells, group) <= error(cells, leaf) + 1e-6
 
 
+@pytest.mark.long
 @few
 @given(st.integers(0, 9999), st.integers(2, 5), st.integers(20, 60))
 def test_along_one_number_it_is_between_the_tree_and_the_optimum(seed: int, k: int, people: int) -> None:
@@ -307,6 +311,7 @@ def test_demands_are_met_at_less_cost() -> None:
     assert lost[1] < 0.95 * lost[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("at_once", [3, 500])
 def test_classes_that_are_looked_at_apart_keep_their_people(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr(refinement, "CLASSES", at_once)

@@ -53,6 +53,7 @@ def test_a_class_that_holds_the_row_comes_before_all_that_do_not(table: Table) -
         assert misses[place] == min(misses)
 
 
+@pytest.mark.long
 @few
 @given(tables())
 def test_every_value_it_gives_is_one_that_a_class_shows(table: Table) -> None:
@@ -87,6 +88,7 @@ def test_it_puts_nearly_everybody_where_the_tree_does() -> None:
     assert (ReleaseSpace(tree.classes_).apply(frame) == tree.apply(frame)).mean() > 0.95
 
 
+@pytest.mark.long
 def test_it_needs_nothing_but_the_class_table(tmp_path: Path) -> None:
     frame, guidance = people()
     tree = AnonymizerTree(k=10).fit(frame, guidance)

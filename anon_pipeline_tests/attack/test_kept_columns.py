@@ -63,6 +63,7 @@ def attacked(table: pd.DataFrame, members: int, origin_known: bool = True, order
     return linkage_by_kept_columns(read, 5000)[0], alone
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("origin_known", [True, False])
 def test_a_column_that_is_made_of_a_quasi_identifier_is_found(form: str, origin_known: bool) -> None:
@@ -114,12 +115,14 @@ def test_a_column_that_tells_a_little_makes_nobody_harder_to_find(
     assert found > 0.85 * alone
 
 
+@pytest.mark.long
 def test_the_order_of_the_rows_does_not_matter() -> None:
     table = people(400, 1, FORMS["months"][0])
     first, second = (attacked(table, 300, order=order)[0].to_json() for order in (1, 2))
     assert first == second
 
 
+@pytest.mark.long
 def test_missing_values_and_few_people_are_no_obstacle() -> None:
     table = people(60, 2, lambda age, draw: pd.Series(age, dtype="float").mask(draw.random(len(age)) < 0.3))
     found, alone = attacked(table, 40)

@@ -52,6 +52,7 @@ def test_without_knowing_who_is_behind_a_row_the_expectation_is_the_same_where_k
     assert linkage.linkage(attacked, 600)[0].attack.rate == pytest.approx(groups / 600)
 
 
+@pytest.mark.long
 def test_links_that_are_drawn_agree_with_those_expected():
     table = people(1500, 1)
     released, classes, origin = anonymized(table)
@@ -73,6 +74,7 @@ def test_an_anonymized_person_is_found_about_as_often_as_groups_per_person():
     assert complete.control.rate < 0.002
 
 
+@pytest.mark.long
 def test_raw_people_are_linked_and_control_people_are_not():
     table = people(2000, 1)
     origin = np.random.default_rng(0).permutation(2000)
@@ -153,6 +155,7 @@ def test_the_most_identifying_columns_come_first():
     assert linkage.most_identifying(codes.astype(np.int64)) == [2, 1, 0, 3]
 
 
+@pytest.mark.long
 def test_the_source_order_is_found_even_where_people_were_left_out():
     table = people(400, 1)
     kept = np.flatnonzero(np.random.default_rng(1).random(400) < 0.9)

@@ -95,6 +95,7 @@ def test_a_forest_with_leaves_of_one_remembers_and_one_with_leaves_of_twenty_har
     assert found[200]["lira"].auc < 0.54
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("estimator", "target", "answer"),
     [

@@ -86,6 +86,7 @@ def test_a_model_that_has_learnt_nothing_gives_nothing_away() -> None:
             assert found.leak is not None and found.leak.low <= 0 <= found.leak.high
 
 
+@pytest.mark.long
 def test_what_is_true_of_everybody_is_no_leak() -> None:
     leaks = 0
     for seed in range(8):
@@ -288,6 +289,7 @@ def test_findings_are_plain_data_without_people() -> None:
         assert not any(value in text for value in ("Ulm", "Bonn", "Rome", "flu", "mumps", "measles"))
 
 
+@pytest.mark.long
 def test_the_same_question_gets_the_same_answer_and_nothing_is_changed() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=200)
     before = people.copy()
@@ -296,6 +298,7 @@ def test_the_same_question_gets_the_same_answer_and_nothing_is_changed() -> None
     pd.testing.assert_frame_equal(people, before)
 
 
+@pytest.mark.long
 def test_each_attribute_is_guessed_with_all_the_others_known() -> None:
     model, people, member = attacked(encoded(DecisionTreeClassifier(random_state=0)), "paid", n=400)
     together = attacks.attribute_inference(model, people, member, Question("paid", FEATURES))

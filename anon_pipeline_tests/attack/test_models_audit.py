@@ -147,6 +147,7 @@ def test_training_parts_are_raw_people_of_the_sample() -> None:
     assert min(sizes) > 110 and max(sizes) < 190
 
 
+@pytest.mark.long
 def test_a_fitted_model_is_audited_without_training() -> None:
     people = some_people(2000)
     members, others = people[:1200], people[1200:]

@@ -39,6 +39,7 @@ def test_rows_of_nobody_are_nobodys() -> None:
     assert [finding.details["distinct_people"] for finding in linkage.row_order(it)] == [3, 3]
 
 
+@pytest.mark.long
 def test_people_left_out_have_no_record_wherever_they_stand() -> None:
     for left_out in (0, 3):
         there = np.delete(np.arange(4), left_out)
@@ -65,6 +66,7 @@ def test_a_control_table_without_rows_is_none() -> None:
         assert all(finding.control is None for finding in found)
 
 
+@pytest.mark.long
 def test_an_audit_compares_earlier_releases_with_control_people_too() -> None:
     """Control people have values that nobody in the original has."""
     original, control = people(60, 1), people(60, 2).assign(city=["Rom", "Ulm"] * 30)

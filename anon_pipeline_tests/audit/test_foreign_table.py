@@ -116,6 +116,7 @@ def test_what_is_a_number_or_a_date_is_seen_in_the_original(folder: Path, tmp_pa
     assert set(found.knowledge.numeric) == set(KNOWLEDGE.numeric)
 
 
+@pytest.mark.long
 def test_codes_with_a_leading_zero_and_truth_values_are_no_numbers(folder: Path, tmp_path: Path) -> None:
     table = pd.DataFrame({"zip": ["01234", "10115"] * 40, "ok": [True, False] * 40, "age": ["1", "22"] * 40})
     table.to_csv(tmp_path / "t.csv", index=False)
@@ -126,6 +127,7 @@ def test_codes_with_a_leading_zero_and_truth_values_are_no_numbers(folder: Path,
     assert found.knowledge.numeric == ["age"]
 
 
+@pytest.mark.long
 def test_declared_types_are_believed(folder: Path, tmp_path: Path) -> None:
     roles = Roles(list(QUASI), ["ill"], declared={"age": ColumnType.CATEGORICAL})
     assert "age" not in attacked(folder, tmp_path, "release.csv", roles).knowledge.numeric
@@ -237,6 +239,7 @@ def test_bad_input_is_told_in_a_sentence(folder: Path, tmp_path: Path, change: d
     assert "Traceback" not in str(raised.value)
 
 
+@pytest.mark.long
 def test_a_column_has_one_role(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="age: is named twice"):
         attacked(folder, tmp_path, "release.csv", Roles(["age", "city"], ["age"]))
@@ -298,6 +301,7 @@ def test_people_are_read_as_the_spec_says_of_its_source(folder: Path, german: Ro
     assert leak(attack_table(plain, german, tmp_path / "second", targets=200)).verdict == "leak"
 
 
+@pytest.mark.long
 def test_people_who_cannot_be_read_as_the_spec_says_are_refused(folder: Path, german: Roles, tmp_path: Path) -> None:
     """They would count as people of whom nothing is known, and every attack on them would find nothing."""
     written_in_german(pd.read_parquet(folder / "people.parquet"), tmp_path / "other.csv", name="cost", decimal=".")

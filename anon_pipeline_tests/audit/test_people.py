@@ -217,6 +217,7 @@ def test_the_content_is_plain_data_without_a_value_of_anybody(content: dict[str,
     assert not any(city in text for city in harness.people()["city"].unique())
 
 
+@pytest.mark.long
 def test_control_people_that_were_held_out_are_attacked_beside_all_who_are_in_it() -> None:
     everybody = harness.people(1200)
     content = audit(

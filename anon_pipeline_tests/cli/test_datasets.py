@@ -62,6 +62,7 @@ def test_a_file_without_a_header_gets_its_names(table: Path) -> None:
     assert (source["header"], source["names"]) == (0, ["age", "town", "ill"])
 
 
+@pytest.mark.long
 def test_what_noisy_questions_need_is_asked_for_on_request(table: Path) -> None:
     plain, noisy = (run("init", name, "--from", table, *more, "--json").json["spec"] for name, more in NOISE)
     assert "differential_privacy" not in Path(plain).read_text()
@@ -90,6 +91,7 @@ def test_a_proposal_is_printed_or_written_for_everybody(table: Path) -> None:
     assert other.exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", [("init", "people", "--from"), ("profile",)])
 def test_files_of_a_folder_may_differ_where_it_is_said(table: Path, command: tuple[str, ...]) -> None:
     folder = table.parent / "parts"
@@ -100,6 +102,7 @@ def test_files_of_a_folder_may_differ_where_it_is_said(table: Path, command: tup
     assert run(*(word.replace("people", "others") for word in command), folder, "--json").code != 0
 
 
+@pytest.mark.long
 def test_who_is_forgotten_is_counted(table: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out, "width", 30)
     spec = {

@@ -54,6 +54,7 @@ def test_a_class_of_a_single_person_is_no_demand(table: Path) -> None:
     assert run("verify", table, "--quasi-identifiers", "age", "--k", "2").code == 0
 
 
+@pytest.mark.long
 def test_verify_ends_with_3_where_a_table_does_not_hold(table: Path) -> None:
     ended = run("verify", table, "--quasi-identifiers", "age", "--k", "3", "--sensitive", "ill")
     assert (ended.code, ended.lines[0]) == (0, "people.csv: holds")
@@ -62,6 +63,7 @@ def test_verify_ends_with_3_where_a_table_does_not_hold(table: Path) -> None:
     assert (ended.code, ended.json["holds"], ended.json["smallest_class"]) == (3, False, 3)
 
 
+@pytest.mark.long
 def test_a_table_is_judged_by_a_spec(table: Path) -> None:
     spec = spec_of(table.parent)
     ended = run("verify", table, "--spec", spec)
@@ -70,6 +72,7 @@ def test_a_table_is_judged_by_a_spec(table: Path) -> None:
     assert run("verify", table, "--spec", spec).code == 3
 
 
+@pytest.mark.long
 def test_a_table_of_groups_is_judged_by_its_spec(table: Path) -> None:
     spec = spec_of(table.parent, steps=[{"technique": "aggregate", "columns": ["age"]}])
     written(table, ["age,people", "20,30", "50,40"])

@@ -30,6 +30,7 @@ def spec(tmp_path: Path, home: Home) -> Path:
     return tmp_path / "release.yaml"
 
 
+@pytest.mark.long
 def test_all_techniques_are_listed_and_a_single_one_with_its_source() -> None:
     every = [row.technique for row in catalog()]
     text = run("steps").out

@@ -23,6 +23,7 @@ def _unsigned(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.long
 def test_releases_are_listed_and_shown(home: Home) -> None:
     folder = published(home, "v1")
     assert [line.split("  ")[2:] for line in run("releases", "list").lines[1:]] == [["people", "v1", "publish"]]
@@ -36,6 +37,7 @@ def test_releases_are_listed_and_shown(home: Home) -> None:
     assert not {"withdrawn", "copies"} & set(content)
 
 
+@pytest.mark.long
 def test_a_withdrawn_release_is_shown_as_such(home: Home) -> None:
     published(home, "v1")
     ended = run("releases", "withdraw", "v1", "--why", "[too] much")
@@ -62,6 +64,7 @@ def test_a_manifest_that_cannot_be_read_is_told(home: Home) -> None:
     )
 
 
+@pytest.mark.long
 def test_verify_ends_with_3_where_something_is_not_what_it_was(home: Home) -> None:
     folder = published(home, "v1")
     published(home, "v2")
@@ -131,6 +134,7 @@ def test_a_release_is_exported(home: Home, tmp_path: Path) -> None:
         assert next(csv.reader(text)) == ["age", "ill"]
 
 
+@pytest.mark.long
 def test_a_report_goes_to_stdout_or_to_a_file_for_everybody(home: Home, tmp_path: Path) -> None:
     published(home, "v1")
     page = run("report", "v1").out

@@ -46,6 +46,7 @@ def launched(spec: Path, monkeypatch: pytest.MonkeyPatch, outcome: launch.Outcom
     return run("run", spec, "--threads", "2", "--memory", "1GB", *options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("new", "state"), [(True, "released"), (False, "stands already; nothing new was published")])
 def test_a_release_is_told(spec: Path, monkeypatch: pytest.MonkeyPatch, new: bool, state: str) -> None:
     outcome = launch.Outcome(0, "a-run", [], new, Path("/releases/[people]"), manifest_content())
@@ -77,6 +78,7 @@ def test_what_is_not_released_is_told_with_its_reasons(
     assert ended.told[1:] == [f"{what}: {first}", f"{what}: l is 1", f"What to change: {outcome.reports[0]}"]
 
 
+@pytest.mark.long
 def test_what_cannot_start_is_told_as_a_run_would_tell_it(spec: Path, home: Home) -> None:
     written(spec.parent / "people.csv", ["age,t", "20,no"])
     ended = run("run", spec)
@@ -110,6 +112,7 @@ def test_a_run_with_options_that_mean_nothing_does_not_start(spec: Path, option:
     assert run("run", spec, "--dry-run", "--threads", "1024", "--memory", "1GB").code == 0
 
 
+@pytest.mark.long
 def test_a_dry_run_says_whether_it_would_run(spec: Path, home: Home) -> None:
     ended = run("run", spec, "--dry-run")
     assert (ended.code, ended.lines[0]) == (0, "people: a run could start")

@@ -72,6 +72,7 @@ def test_pruning_says_what_would_go(home: Home, tmp_path: Path, monkeypatch: pyt
     assert "is no period" in sentence("prune", "--older-than", "soon")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("options", "older_than", "keep"),
     [

@@ -65,6 +65,7 @@ def test_a_withdrawn_release_that_somebody_puts_back_is_told(home: Home, kind: K
     assert told.endswith(": is there, although the release was withdrawn")
 
 
+@pytest.mark.long
 def test_a_table_that_is_gone_holds_no_withdrawn_release(home: Home, kind: Kind) -> None:
     deliver(home, publish(home, "v1", rows("v1")), kind.place)
     withdraw(home, "v1", "too much")

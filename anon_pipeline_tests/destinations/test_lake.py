@@ -327,6 +327,7 @@ def test_a_withdrawal_is_not_done_while_files_of_former_states_are_there(
     assert kind.holding(f"{FOUND} v1") == []
 
 
+@pytest.mark.long
 def test_a_folder_that_cannot_be_made_is_told_and_other_places_have_the_release(home: Home, tmp_path: Path) -> None:
     require_package("deltalake")
     (tmp_path / "open").write_text("a file, where a folder should be")

@@ -174,6 +174,7 @@ def test_what_comes_back_of_a_withdrawn_release_is_told(
     assert delivery.verify(home) == [f"people/v1 at s3://{BUCKET}/open: is there, although the release was withdrawn"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changed", [{"dataset": "others"}, {"version": "v9"}, {"files": {}}])
 def test_a_manifest_that_was_altered_is_no_release_of_another_home(
     home: Home, store: ObjectStore, changed: dict[str, object]
@@ -189,6 +190,7 @@ def test_a_manifest_that_was_altered_is_no_release_of_another_home(
     assert names(store) == set()
 
 
+@pytest.mark.long
 def test_an_unchanged_release_is_not_put_again(home: Home, store: ObjectStore) -> None:
     deliver(home, publish(home, "v1"), PLACE)
     with killed_at(objects, "_copy", 0) as calls:

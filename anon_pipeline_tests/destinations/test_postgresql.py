@@ -307,6 +307,7 @@ def test_a_release_in_two_schemas_of_a_server_is_withdrawn_from_each(home: Home,
     assert "v1" not in server.dump("postgres")
 
 
+@pytest.mark.long
 def test_a_table_that_is_no_release_is_never_dropped(home: Home, server: Server) -> None:
     server.execute(
         f"CREATE SCHEMA {QUOTED} AUTHORIZATION writer; CREATE TABLE {QUOTED}.people_classes (x int); "
@@ -317,6 +318,7 @@ def test_a_table_that_is_no_release_is_never_dropped(home: Home, server: Server)
     assert server.ask(f"SELECT count(*) FROM {QUOTED}.people_classes", "postgres").strip() == "0"
 
 
+@pytest.mark.long
 def test_failures_are_told_without_a_secret(
     home: Home, server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -409,6 +411,7 @@ def test_what_may_pass_is_told_from_what_will_not(state: str | None, lasts: bool
     assert "Ottilie" not in str(told.value)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("server")
 def test_rows_that_stop_coming_are_a_matter_of_the_server_and_a_full_disk_is_not() -> None:
     with pytest.raises(Unavailable, match="the connection broke"), module.DatabaseSchema(place())._transaction():

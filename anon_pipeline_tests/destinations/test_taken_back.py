@@ -36,6 +36,7 @@ def states(home: Home, version: str) -> list[str]:
     return [copy.state for copy in record.read(home, DATASET, version)]
 
 
+@pytest.mark.long
 def test_a_replaced_copy_of_a_withdrawn_release_is_told_until_it_is_taken_back(home: Home, place: Destination) -> None:
     """A table keeps its former states; a withdrawal that was killed before it came to them went unnoticed."""
     for version in ("v1", "v2"):
@@ -158,6 +159,7 @@ def test_the_current_release_follows_though_it_never_came_there_before(
     assert (delivery.verify(home), len(files(place))) == ([], 1)
 
 
+@pytest.mark.long
 def test_a_withdrawn_release_is_taken_back_though_its_successor_cannot_be_put_there(
     home: Home, place: Destination
 ) -> None:

@@ -140,6 +140,7 @@ def test_two_at_once_release_what_was_paid_for(place: Path, spec: ReleaseSpec) -
     assert not ledger.verify(home)
 
 
+@pytest.mark.long
 def test_a_clock_that_is_set_back_releases_nothing_anew(
     place: Path, spec: ReleaseSpec, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_it_is_paid_for_once_and_the_same_each_time(tmp_path: Path, home: Home) 
     assert spent(spec, home) == 2 * cost
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("unit", "whom", "rows", "neighbours"),
     [

@@ -126,6 +126,7 @@ def test_the_noisy_maximum_has_the_odds_of_the_exponential_mechanism() -> None:
     assert stats.chisquare(drawn, odds / odds.sum() * drawn.sum()).pvalue > FALSE_ALARM
 
 
+@pytest.mark.long
 @settings(max_examples=times(300))
 @given(st.integers(1, 10**12), st.integers(1, 100 * NANO))
 def test_no_mechanism_costs_more_than_its_share(squared: int, nano: int) -> None:

@@ -68,6 +68,7 @@ def test_an_answer_is_near_the_truth_and_free_the_second_time(tmp_path: Path, ho
     assert again.state.spent.nano_rho == 400_000_000
 
 
+@pytest.mark.long
 def test_another_cost_or_source_is_a_new_question(tmp_path: Path, home: Home, engine: DuckDBEngine) -> None:
     spec = dataset(tmp_path / "people", rho=10)
     first = queries.ask(spec, home, engine, BY_CITY, MUCH)
@@ -133,6 +134,7 @@ def test_a_source_that_lacks_a_column_costs_nothing(tmp_path: Path, home: Home, 
     assert not (home.private / "budgets" / "patients" / "ledger.jsonl").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("copies", "paid"), [(1, False), (100, True)])
 def test_a_line_that_breaks_is_not_told_and_may_be_paid(
     tmp_path: Path, home: Home, engine: DuckDBEngine, copies: int, paid: bool

@@ -69,6 +69,7 @@ def replaced(spec: ReleaseSpec, n: int) -> None:
     os.replace(other, spec.source_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("settled", [True, False], ids=["stamps", "hashes"])
 @pytest.mark.parametrize(("before", "cost"), [(1, 0), (2, 100_000_000)], ids=["header", "rows"])
 def test_an_answer_of_other_people_is_not_kept(
@@ -113,6 +114,7 @@ def test_a_synthetic_table_of_other_people_is_not_kept(tmp_path: Path, home: Hom
     assert (state.reserved, state.answered) == (1, 0)
 
 
+@pytest.mark.long
 def test_changes_that_a_database_has_not_moved_are_another_source(tmp_path: Path, home: Home) -> None:
     """SQLite keeps them in a file of their own, and readers see them: their answer was that of the people before."""
     content = policy() | {"source": {"path": "people.db", "missing": ["?"]}}

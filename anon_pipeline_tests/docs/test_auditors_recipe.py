@@ -63,6 +63,7 @@ def test_it_is_about_thirty_lines(bare: Path) -> None:
     assert len([line for line in (bare / SCRIPT).read_text().splitlines() if line.strip()]) <= 42
 
 
+@pytest.mark.long
 def test_what_was_not_altered_holds(bare: Path, releases: Path) -> None:
     ended = python(bare, SCRIPT, releases, releases.parent.parent / "public.pem")
     assert (ended.returncode, ended.stdout) == (0, "4 ledger lines and all their files are what they were\n"), ended
@@ -88,6 +89,7 @@ def _cut_off(releases: Path) -> None:
     assert json.loads(manifest.read_text())["files"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [

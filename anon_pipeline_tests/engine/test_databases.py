@@ -117,6 +117,7 @@ def test_what_is_no_select_of_its_tables_is_denied(kind: str, query: str, tmp_pa
     assert not (tmp_path / "rows.parquet").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "query", "sentence"),
     [

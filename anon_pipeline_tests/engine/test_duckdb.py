@@ -81,6 +81,7 @@ def released(
 # ------------------------------------------------------------------ cells
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 def test_the_engines_cells_are_the_cells_of_the_frame(engine: DuckDBEngine, tmp_path: Path, seed: int) -> None:
     kinds = {
@@ -190,6 +191,7 @@ def test_a_release_has_the_column_types_of_its_source(engine: DuckDBEngine, tmp_
     assert sorted(map(repr, table.to_pylist())) == sorted(map(repr, TYPED.to_pylist()))  # classes of two equal people
 
 
+@pytest.mark.long
 def test_ranges_of_every_type_are_texts(engine: DuckDBEngine, tmp_path: Path) -> None:
     people = pa.concat_tables([TYPED] * 3 + [TYPED.slice(4)])  # the last four are eight each, the first four six
     table = released(engine, tmp_path, people, form="range", k=7)

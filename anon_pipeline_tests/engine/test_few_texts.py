@@ -135,6 +135,7 @@ def test_renamed_columns_stay_texts(tmp_path: Path, numbered: list[set[str]]) ->
     assert numbered == []
 
 
+@pytest.mark.long
 def test_small_files_and_identified_people_are_not_asked(tmp_path: Path, numbered: list[set[str]]) -> None:
     frame = frame_of(["Ulm", "Bonn"] * 4, name=[f"person {number % 2}" for number in range(8)])
     written(frame, tmp_path / "people.parquet")

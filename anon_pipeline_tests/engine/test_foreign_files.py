@@ -152,6 +152,7 @@ def content_hash(engine: DuckDBEngine, folder: Path, name: str, write: Callable[
     return engine.store_source(spec, folder / "stored.parquet").content_hash
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_is_the_same_people_as_the_parquet_file_of_them(engine: DuckDBEngine, tmp_path: Path, form: str) -> None:
     parquet = content_hash(engine, tmp_path, "people.parquet", as_parquet, {})
@@ -160,6 +161,7 @@ def test_a_file_is_the_same_people_as_the_parquet_file_of_them(engine: DuckDBEng
     assert {path.name for path in tmp_path.iterdir()} <= left, "nothing that was unpacked stays"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMATS)
 def test_init_takes_the_file(engine: DuckDBEngine, tmp_path: Path, form: str) -> None:
     name, write, said = FORMATS[form]

@@ -313,6 +313,7 @@ def test_a_query_cannot_write_even_where_its_user_might(
         assert rows.read() == [{"n": "1"}]
 
 
+@pytest.mark.long
 def test_a_question_tells_the_sensor_of_a_change(asked: Server, tmp_path: Path) -> None:
     source = source_of(table="people", changed="SELECT max(born), count(*) FROM people")
     before = changes_of_server(source, tmp_path)

@@ -75,6 +75,7 @@ FILES: dict[str, bytes] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_an_object_is_read_as_the_same_file_is(object_store: ObjectStore, tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(FILES[name])
@@ -171,6 +172,7 @@ def test_an_object_that_changes_or_vanishes_while_it_is_read_is_told(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_the_state_of_an_object_is_its_content_where_the_store_says_so(object_store: ObjectStore) -> None:
     address = object_store.put("state.csv", CSV)
     before = state_of(address)
@@ -254,6 +256,7 @@ def test_an_account_of_azure_stands_in_the_address_or_in_the_environment(monkeyp
     assert object_stores.filesystem_of("az://people/x.csv").type_name == "abfs"
 
 
+@pytest.mark.long
 def test_a_whole_run_reads_an_object_like_a_file(object_store: ObjectStore, tmp_path: Path) -> None:
     """The engine's survey, too, which `init` and `profile` look by."""
     address = object_store.put("survey.csv", CSV)

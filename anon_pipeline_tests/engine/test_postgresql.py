@@ -202,6 +202,7 @@ def test_a_server_that_does_not_answer_is_told_without_its_address(
     assert "4711" not in message
 
 
+@pytest.mark.long
 def test_a_query_cannot_write_even_where_its_user_might(
     server: Server, engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +217,7 @@ def test_a_query_cannot_write_even_where_its_user_might(
     assert engine.store_source(spec, tmp_path / "stored.parquet").rows == 200
 
 
+@pytest.mark.long
 def test_a_question_tells_the_sensor_of_a_change(
     server: Server, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -232,6 +234,7 @@ def test_a_question_tells_the_sensor_of_a_change(
     assert changes_of_server(Source.model_validate(said), tmp_path) is None
 
 
+@pytest.mark.long
 def test_an_error_of_a_file_is_none_of_the_server(asked: Server) -> None:
     """A full disk of ours is not reported as a server that failed; a stream of rows that broke off is."""
     question = Question(asked.address(), "SELECT 1")

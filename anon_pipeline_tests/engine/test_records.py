@@ -150,6 +150,7 @@ def test_fields_are_listed_without_those_in_lists() -> None:
     assert fields_of("home", storage) == ["home.town", 'home."post.code"', "home.at.floor"]
 
 
+@pytest.mark.long
 def test_a_proposed_spec_reads_the_fields(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Under their own names or, where a column or another field has that, under their paths."""
     people: list[dict[str, Any]] = [

@@ -76,6 +76,7 @@ def test_an_error_ends_the_engine_or_changes_how_it_works(engine: DuckDBEngine) 
         assert settings == [(2, "UTC", False, False)]
 
 
+@pytest.mark.long
 def test_what_is_spilled_stays_after_the_session(tmp_path: Path) -> None:
     engine, most = DuckDBEngine(tmp_path / "spill", "60MB", 1), 0
     with engine._session() as session:

@@ -219,6 +219,7 @@ def test_a_csv_column_gets_a_type_that_loses_something(
     assert column(engine, tmp_path, values, said) == (storage, expected)
 
 
+@pytest.mark.long
 def test_missing_markers_are_taken_for_values(engine: DuckDBEngine, tmp_path: Path) -> None:
     assert column(engine, tmp_path, "5|?|-|7|", source={"missing": ["?", "-"]}) == ("BIGINT", [5, None, None, 7, None])
     assert column(engine, tmp_path, "a|?| ?|A", source={"missing": ["?"]}) == ("VARCHAR", ["a", None, " ?", "A"])

@@ -37,6 +37,7 @@ def rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return sorted(zip(*table.to_pydict().values(), strict=True), key=str)
 
 
+@pytest.mark.long
 def test_semicolons_decimal_commas_and_dates_of_a_spreadsheet(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", "pay;born;t\n1.234,50;31.12.1999;a\n-0,5;1.2.2000;b\n2000;;a\n", "cp1252")
     source = {"encoding": "cp1252", "delimiter": ";", "decimal": ",", "thousands": "."}
@@ -90,6 +91,7 @@ def test_markers_of_one_column_are_values_of_another(engine: DuckDBEngine, tmp_p
     assert rows(table.select(["x", "y"])) == sorted([(None, 999), (5.0, 6)], key=str)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("file", ["people.csv", "people.parquet"])
 def test_what_is_not_known_in_a_csv_is_not_known_in_a_table_of_numbers(
     engine: DuckDBEngine, tmp_path: Path, file: str
@@ -150,6 +152,7 @@ def test_lines_above_the_header_a_header_of_two_lines_and_none(engine: DuckDBEng
     assert joined_header([("a", None, "b"), (None, None, None)]) == ["a", "", "b"]
 
 
+@pytest.mark.long
 def test_columns_that_differ_by_capitals_are_two(engine: DuckDBEngine, tmp_path: Path) -> None:
     source = {"rename": {"Country": "country_of_birth"}}
     columns = {"country": QI, "country_of_birth": QI}
@@ -334,6 +337,7 @@ def test_folders_are_columns_where_that_is_asked_for(engine: DuckDBEngine, tmp_p
     assert table.num_rows == 4
 
 
+@pytest.mark.long
 def test_a_database_with_one_table_needs_no_query(engine: DuckDBEngine, tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "people.db")) as database:
         database.execute("CREATE TABLE \"my people\" AS SELECT 1 AS x, 'a' AS t UNION SELECT 2, 'b'")
@@ -345,6 +349,7 @@ def test_a_database_with_one_table_needs_no_query(engine: DuckDBEngine, tmp_path
         stored(engine, tmp_path, {"x": QI}, "people.db")
 
 
+@pytest.mark.long
 def test_the_same_table_gives_the_same_content_hash_however_it_is_written(engine: DuckDBEngine, tmp_path: Path) -> None:
     """So it gives the same release: all that follows starts from the stored table."""
     people = [(age, 1000.5 + 100 * age, date(1999, 1, 1 + age % 28), "Köln" if age % 2 else "Ulm") for age in range(60)]

@@ -40,6 +40,7 @@ def guided(
     return guided_cells(stored, trained, sample, 1.0), trained, stored
 
 
+@pytest.mark.long
 def test_an_attacker_cannot_compute_the_guidance_of_people_beyond_the_sample(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -63,6 +64,7 @@ def test_another_key_guides_nearly_everybody_otherwise(engine: DuckDBEngine, tmp
     assert np.mean(one.guidance == other.guidance) < 0.02
 
 
+@pytest.mark.long
 def test_a_guide_in_sample_needs_no_fold(engine: DuckDBEngine, tmp_path: Path) -> None:
     one, other = (
         guided(engine, tmp_path / name, key, "in_sample")[0] for name, key in (("one", KEY), ("other", OTHER_KEY))

@@ -27,6 +27,7 @@ def table(rows: list[Any]) -> np.ndarray:
     return np.array(rows, dtype=object).reshape(len(rows), -1)
 
 
+@pytest.mark.long
 @given(known=tables, asked=tables, most=st.integers(2, 7))
 def test_the_codes_are_those_of_scikit_learn(known: list[Any], asked: list[Any], most: int) -> None:
     here = CategoryCodes(**SETTINGS, max_categories=most).fit(table(known))
@@ -36,6 +37,7 @@ def test_the_codes_are_those_of_scikit_learn(known: list[Any], asked: list[Any],
     assert repr(here.get_params()) == repr(there.get_params()) == repr(clone(here).get_params())
 
 
+@pytest.mark.long
 @given(known=tables, asked=tables, most=st.integers(2, 7))
 def test_the_columns_are_those_of_scikit_learn(known: list[Any], asked: list[Any], most: int) -> None:
     settings: dict[str, Any] = {"handle_unknown": "infrequent_if_exist", "sparse_output": False}

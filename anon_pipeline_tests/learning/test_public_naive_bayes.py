@@ -46,6 +46,7 @@ def test_weights_are_held_together_as_far_as_is_asked() -> None:
     assert np.ptp(held.weights_) < 0.01 < np.ptp(loose.weights_)
 
 
+@pytest.mark.long
 def test_a_missing_value_and_an_unlisted_one_tell_nothing_wild() -> None:
     model, _ = fitted(held=0.0)
     strange = pd.DataFrame({"told": [None, "z"], "copy": ["z", None], "other": ["a", "b"]})

@@ -34,6 +34,7 @@ def joint(frame: pd.DataFrame, guide: Guide = BOTH) -> tuple[JointGuide, np.ndar
     return trained, folds
 
 
+@pytest.mark.long
 def test_every_target_weighs_the_same() -> None:
     frame = table()
     trained, folds = joint(frame)

@@ -164,6 +164,7 @@ def test_the_target_is_never_a_feature() -> None:
     assert utility.metrics["accuracy"].before.mean < 1  # type: ignore[operator]
 
 
+@pytest.mark.long
 def test_suppressed_people_and_a_class_that_is_lost() -> None:
     def only_class_0(part: pd.DataFrame, guidance: FloatArray) -> pd.DataFrame:
         return part[part["target"] == "class 0"]
@@ -176,6 +177,7 @@ def test_suppressed_people_and_a_class_that_is_lost() -> None:
     assert utility.metrics["roc_auc"].after.mean == 0.5
 
 
+@pytest.mark.long
 def test_a_class_that_only_the_test_part_holds_counts_as_missed() -> None:
     frame = table(Task.CLASSIFICATION, 80).assign(target="common")
     frame.loc[7, "target"] = "rare"
@@ -186,6 +188,7 @@ def test_a_class_that_only_the_test_part_holds_counts_as_missed() -> None:
     assert auc.mean is None
 
 
+@pytest.mark.long
 def test_a_table_of_nobody_is_no_silent_pass() -> None:
     utility = measure(table(Task.CLASSIFICATION), Task.CLASSIFICATION, lambda part, guidance: part.head(0))
     for comparison in utility.metrics.values():
@@ -273,6 +276,7 @@ def test_the_figures_do_not_depend_on_how_many_processes_measure() -> None:
         )
 
 
+@pytest.mark.long
 def test_a_model_store_is_asked_once() -> None:
     asked = []
 

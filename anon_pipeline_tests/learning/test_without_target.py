@@ -93,6 +93,7 @@ def test_every_fold_is_one_that_models_were_trained_without(drawn: list[tuple[in
     assert all(len(set(sample.fold[hashes == one])) == 1 for one in set(hashes))  # doubles share a fold
 
 
+@pytest.mark.long
 def test_the_grouping_does_not_tell_who_has_no_target(engine: DuckDBEngine, tmp_path: Path) -> None:
     """An attack: the attacker sees who shares a class, and guesses that people without a target stand together.
 

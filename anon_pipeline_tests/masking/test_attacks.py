@@ -49,6 +49,7 @@ def test_a_limit_is_the_same_wherever_the_people_beyond_it_are() -> None:
 # ------------------------------------------------------------------ noise
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("complete", [0, 1, 2, 3])
 def test_noise_on_several_columns_hides_those_of_which_hardly_anybody_has_all(complete: int) -> None:
     """Incomes of employees and of the self-employed: few have both. The share is public, and so the shrinking by it."""

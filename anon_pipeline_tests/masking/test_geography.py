@@ -56,6 +56,7 @@ def test_a_donut_is_uniform_by_area_and_direction(place: tuple[float, float]) ->
     assert stats.kstest(bearing / (2 * np.pi) + 0.5, "uniform").pvalue > 0.01
 
 
+@pytest.mark.long
 def test_a_large_donut_is_uniform_by_area_on_the_sphere() -> None:
     uniform = np.random.default_rng(0).random(100_000)
     inner, outer = 1e6, 5e6
@@ -66,6 +67,7 @@ def test_a_large_donut_is_uniform_by_area_on_the_sphere() -> None:
     assert stats.kstest(plane, "uniform").pvalue < 0.01, "in the plane it is not"
 
 
+@pytest.mark.long
 def test_the_radius_of_planar_laplace_is_gamma() -> None:
     metres, bearing = moves(48.4, 10.0, "planar_laplace", level=np.log(4), radius=200)
     epsilon = np.log(4) / 200
@@ -133,6 +135,7 @@ def test_the_expected_move_is_the_mean_of_ten_thousand_quantiles() -> None:
     assert expected_radius(0.01) == pytest.approx(200, rel=1e-3)
 
 
+@pytest.mark.long
 def test_a_tiny_epsilon_leaves_people_anywhere_on_earth() -> None:
     metres, _ = moves(48.4, 10.0, "planar_laplace", epsilon=1e-14)
     assert stats.kstest((1 - np.cos(metres / RADIUS)) / 2, "uniform").pvalue > 0.001

@@ -302,6 +302,7 @@ def example(n: int = 3000) -> tuple[pa.Table, dict[str, ColumnType]]:
     return table, {"sex": CATEGORICAL, "age": NUMERIC, "income": NUMERIC, "id": NUMERIC}
 
 
+@pytest.mark.long
 def test_synthetic_columns_keep_relations_and_lose_people() -> None:
     table, _ = example()
     made, report = done(table, "synthesize", columns=["income"], given=["age", "sex"])

@@ -235,6 +235,7 @@ def test_rank_swapping_keeps_the_distribution_and_the_distance(share: float) -> 
     assert pairs <= (0.5 if share < 0.05 else 0.05) * 1001, "who knows their own value learns nobody's"
 
 
+@pytest.mark.long
 def test_one_person_more_changes_what_few_others_show() -> None:
     """Where all that follow changed, each release would narrow down everybody's rank, and a mean of many find it."""
     values = RNG.permutation(1000) * 10
@@ -246,6 +247,7 @@ def test_one_person_more_changes_what_few_others_show() -> None:
     assert np.mean(changed) < 50 and np.median(changed) <= 3  # a stretch has at most 51 people
 
 
+@pytest.mark.long
 def test_the_last_digits_of_a_noisy_number_do_not_tell_the_value() -> None:
     """Of all numbers that noise can make of two values one must not be able to say which it was (Mironov)."""
     for distribution in ("gaussian", "laplace"):
@@ -424,6 +426,7 @@ def test_an_invariant_matrix_keeps_the_marginals_exactly() -> None:
         assert np.abs(invariant.sum(axis=1) - 1).max() < 1e-12 and (invariant >= 0).all()
 
 
+@pytest.mark.long
 def test_pram_follows_its_matrix_and_keeps_marginals_in_expectation() -> None:
     values = RNG.choice(["a", "b", "c"], 60_000, p=[0.7, 0.2, 0.1])
     matrix = {"a": {"a": 0.5, "b": 0.5}, "b": {"b": 0.9, "c": 0.1}, "c": {"c": 1}}

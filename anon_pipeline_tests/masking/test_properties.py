@@ -222,6 +222,7 @@ def test_tokens_are_as_different_as_values_and_can_be_turned_back(values: list[s
     assert reveal(encrypted.to_pylist(), Encrypt(), "v", SECRETS.key(DEFAULT_KEY)) == values
 
 
+@pytest.mark.long
 @settings(max_examples=times(30))
 @given(st.lists(st.tuples(*[st.one_of(st.none(), st.integers(0, 3))] * 3), min_size=4, max_size=40), st.integers(2, 4))
 def test_local_suppression_reaches_k_and_only_removes(people_: list[tuple[int | None, ...]], k: int) -> None:

@@ -129,6 +129,7 @@ def test_the_length_of_a_token_tells_nobody_of_a_class_from_the_others() -> None
     assert right == 1 / 10
 
 
+@pytest.mark.long
 def test_a_fake_is_what_faker_makes_of_the_hmac_of_the_value() -> None:
     faker = require_package("faker")
     shown, _ = masked(["Anna", "Bert", "Cleo"], CATEGORICAL, step("fake", kind="first_name", locale="de_DE"))

@@ -159,6 +159,7 @@ def test_rounding_down_or_up_is_never_past_the_number_and_leaves_multiples(to: f
         assert shown[1::3] == multiples or to == 1 / 3
 
 
+@pytest.mark.long
 def test_a_number_of_single_precision_is_the_number_that_it_is_written_as() -> None:
     """A listed 37.2 did not find the float 37.2, which has other bits as a double: the rule hid nothing."""
     column = pa.array([37.2, 0.7, None], pa.float32())
@@ -169,6 +170,7 @@ def test_a_number_of_single_precision_is_the_number_that_it_is_written_as() -> N
     assert masked(column, NUMERIC, step("top_bottom_code", top=40))[0].to_pylist() == [37.2, 0.7, None]
 
 
+@pytest.mark.long
 def test_days_are_found_however_the_column_stores_them() -> None:
     """One person's hour makes a column of days one of moments, whose texts are longer: the rule hid nothing."""
     listed = step("suppress_cells", values=["2024-02-29"])

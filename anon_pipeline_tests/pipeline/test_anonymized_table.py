@@ -14,6 +14,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("grid", "everybody_alike"), [(5, False), (1000, True)])
 def test_the_information_lost_is_that_of_the_values_that_are_released(
     grid: int, everybody_alike: bool, tmp_path: Path

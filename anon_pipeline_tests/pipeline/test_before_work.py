@@ -59,6 +59,7 @@ def test_it_is_told_before_any_work(kind: str, tmp_path: Path) -> None:
     assert sentence in str(told.value)
 
 
+@pytest.mark.long
 def test_a_value_that_a_hierarchy_lacks_is_told_before_any_work(tmp_path: Path) -> None:
     spec = policy()
     spec["columns"]["city"]["hierarchy"] = {"file": "cities.csv"}

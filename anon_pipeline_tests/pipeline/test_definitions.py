@@ -56,6 +56,7 @@ def names(definitions: dg.Definitions) -> set[str]:
     return set(specs_of(definitions))
 
 
+@pytest.mark.long
 def test_every_dataset_of_this_repository_loads(load: Load) -> None:
     definitions = load(ROOT / "data")
     dg.Definitions.validate_loadable(definitions)

@@ -63,6 +63,7 @@ def test_a_destination_that_cannot_be_used_is_told_as_by_a_run(tmp_path: Path, m
         dry_run(ReleaseSpec.load(folder), Home(tmp_path / "home"), "duckdb", None, None)
 
 
+@pytest.mark.long
 def test_a_spec_with_masking_noisy_answers_and_bounds_is_told_too(tmp_path: Path) -> None:
     told = dry_run(ReleaseSpec.load(ADULT_SPEC), Home(tmp_path / "home"), "duckdb", 1, None)
     assert told.people == ADULT and told.steps["attack_audit"] and "dp_answers" not in told.steps

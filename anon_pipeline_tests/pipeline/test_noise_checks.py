@@ -88,6 +88,7 @@ def test_what_was_spent_before_the_allowance_was_lowered_is_overspent(answered: 
         assert unpaid(Run(lower, run.home, run.engine), stage) == fails
 
 
+@pytest.mark.long
 def test_the_delta_of_thresholds_can_be_overspent_too(answered: tuple[Run, Stage]) -> None:
     run, stage = answered
     named = asked_of(run.spec).budget.subject
@@ -185,6 +186,7 @@ def test_measurements_that_cost_more_than_the_share_of_the_spec_are_seen(made: M
     assert spent.judged(tmp_path, lambda table: table) == {"costs_its_share"}
 
 
+@pytest.mark.long
 def test_a_public_size_is_the_number_of_rows(made: Made, tmp_path: Path) -> None:
     for size, rows, fails in ((10, 10, set()), (10, 11, {"has_noisy_size"}), (1, 1, set())):
         public = made.run.spec.replaced({"differential_privacy.size": {"public": size, "why": "it was announced"}})

@@ -98,6 +98,7 @@ def test_a_source_is_counted_from_its_file_and_asked_what_the_spec_has_checks_fo
     assert failing(answers) == set()
 
 
+@pytest.mark.long
 def test_how_many_values_the_target_has_is_not_told() -> None:
     measured = [
         {answer.name: answer.measured for answer in ask(source_questions(SPEC, stored))}["has_target"]
@@ -232,6 +233,7 @@ def test_the_worst_class_is_told_of_each_demand(stored: Candidate) -> None:
     assert measured["l_diversity_ill"] == classes["ill"].nunique().min()
 
 
+@pytest.mark.long
 def test_former_releases_are_asked_about_where_the_spec_says_so(
     stored: Candidate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,6 +246,7 @@ def test_former_releases_are_asked_about_where_the_spec_says_so(
     assert sequential_publication.CHECK in candidate_checks(across)
 
 
+@pytest.mark.long
 def test_a_class_of_one_answer_fails_its_demand(stored: Candidate) -> None:
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
         alike = data[stored.spec.quasi_identifiers].astype(str) == data[stored.spec.quasi_identifiers].iloc[0].astype(
@@ -259,6 +262,7 @@ def test_other_columns_fail(stored: Candidate) -> None:
     assert stored.judged(lambda data, classes: (data.assign(name="Zebulon"), classes)) == {"has_released_columns_only"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("column", "value"), [("ill", "perhaps"), ("visits", 77)])
 def test_a_value_that_nobody_has_is_foreign(stored: Candidate, column: str, value: Any) -> None:
     spoil = alter(column, value) if column == "ill" else lambda data, classes: (data.assign(visits=value), classes)
@@ -306,6 +310,7 @@ def loss_of(stored: Candidate, age: float, city: float) -> tuple[Stage, Answer]:
     return candidate, answer
 
 
+@pytest.mark.long
 def test_how_much_was_lost_is_told_in_percent_and_as_in_the_manifest(stored: Candidate) -> None:
     candidate, answer = loss_of(stored, 0.25, 0.30002)
     told = losses(candidate.facts, stored.run.noise(candidate.facts["version"]))["mean"]
@@ -322,6 +327,7 @@ def test_noise_never_says_of_a_loss_that_is_allowed_that_it_is_not(stored: Candi
         assert answer.measured <= 0.95 if answer.passed else answer.measured >= 0.95
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["age", "city", "sex", "born"])
 def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> None:
     """In the released table alone: a number between those of the classes, a category of nobody."""
@@ -338,6 +344,7 @@ def test_a_value_that_no_class_names_is_seen(stored: Candidate, column: str) -> 
         assert "has_values_of_the_source" in fails
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("told", ["sex", "sex_values"])
 def test_a_category_that_only_the_class_table_names_is_seen(stored: Candidate, told: str) -> None:
     def spoil(data: pd.DataFrame, classes: pd.DataFrame) -> Tables:
@@ -348,6 +355,7 @@ def test_a_category_that_only_the_class_table_names_is_seen(stored: Candidate, t
     assert "names_shared_values_only" in stored.judged(spoil)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("age", [-500, 500])
 def test_a_number_beyond_everybody_is_foreign(stored: Candidate, age: int) -> None:
     written = f"{age} .. {age + 1}" if stored.spec.recode.form == "range" else float(age)
@@ -356,6 +364,7 @@ def test_a_number_beyond_everybody_is_foreign(stored: Candidate, age: int) -> No
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("column", ["age", "born"])
 @pytest.mark.parametrize("end", ["low", "high"])
 def test_an_end_that_a_few_share_is_seen(stored: Candidate, column: str, end: str) -> None:

@@ -128,6 +128,7 @@ def test_who_knows_all_weights_but_one_learns_no_more_of_it_than_its_order_of_ma
     assert max(as_bounds) > 10 * min(as_bounds)
 
 
+@pytest.mark.long
 def test_bounds_never_say_that_people_are_safer_and_the_report_names_them() -> None:
     generator = np.random.default_rng(1)
     for _ in range(200):

@@ -18,6 +18,7 @@ from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import write_dataset
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("type_", "values", "told"), [("numeric", 2, True), ("numeric", 3, False), ("categorical", 2, False)]
 )

@@ -92,6 +92,7 @@ def test_an_open_end_lies_outside_of_no_box(tmp_path: Path, form: str) -> None:
     assert form == "range" or classes_that_differ(beyond, counts, spec) > 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", ["D", "h"])
 @pytest.mark.parametrize("form", ["value", "range"])
 def test_days_and_moments_agree_with_their_class_table(tmp_path: Path, form: str, unit: str) -> None:
@@ -107,6 +108,7 @@ def test_days_and_moments_agree_with_their_class_table(tmp_path: Path, form: str
     assert form == "value" or classes_that_differ(later, counts, spec) > 0
 
 
+@pytest.mark.long
 def test_a_column_of_fewer_digits_agrees_with_its_class_table(tmp_path: Path) -> None:
     frame = pd.DataFrame({"dose": np.repeat(np.array([0.1, 0.7, -0.1], dtype=np.float32), 8)})
     classes, counts, spec = released(Table(frame, np.zeros((24, 1)), 4), "value", False, tmp_path)

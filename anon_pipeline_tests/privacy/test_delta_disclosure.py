@@ -16,6 +16,7 @@ from anon_pipeline_tests.privacy.tables import COLUMN, Rows, classes_of, merged,
 deltas = st.sampled_from([0.1, 0.5, 0.6931471805599453, 1, 2, 5])
 
 
+@pytest.mark.long
 @given(tables(), deltas, st.booleans())
 def test_agrees_with_the_loop(rows: Rows, delta: float, observed: bool) -> None:
     model = DeltaDisclosure(column=COLUMN, delta=delta, kind="observed" if observed else "strict")

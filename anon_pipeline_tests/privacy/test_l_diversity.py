@@ -78,6 +78,7 @@ def test_entropy_of_a_large_class_one_person_short_of_even_fails() -> None:
     assert demand(l=2, kind="entropy").holds(classes_of([row])).tolist() == [False]
 
 
+@pytest.mark.long
 @given(tables(), st.integers(2, 5))
 def test_distinct_agrees_with_the_loop(rows: Rows, l: int) -> None:  # noqa: E741
     values = [reference.distinct(row) for row in rows]
@@ -85,6 +86,7 @@ def test_distinct_agrees_with_the_loop(rows: Rows, l: int) -> None:  # noqa: E74
     assert demand(l=l).holds(classes_of(rows)).tolist() == [value >= l for value in values]
 
 
+@pytest.mark.long
 @given(tables(), st.sampled_from([1.1, 1.5, 2, 2.5, 3, 4, 5]))
 def test_entropy_agrees_with_the_loop(rows: Rows, l: float) -> None:  # noqa: E741
     model = demand(l=l, kind="entropy")
@@ -92,6 +94,7 @@ def test_entropy_agrees_with_the_loop(rows: Rows, l: float) -> None:  # noqa: E7
     assert model.holds(classes_of(rows)).tolist() == [reference.meets_entropy(row, Fraction(str(l))) for row in rows]
 
 
+@pytest.mark.long
 @given(tables(), st.integers(2, 5), st.sampled_from([0.1, 0.3, 0.5, 1, 1.5, 2, 3, 10]))
 def test_recursive_agrees_with_the_loop(rows: Rows, l: int, c: float) -> None:  # noqa: E741
     model = demand(l=l, c=c, kind="recursive")

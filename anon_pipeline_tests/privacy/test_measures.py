@@ -16,6 +16,7 @@ from anon_pipeline_tests.privacy import reference
 from anon_pipeline_tests.privacy.tables import COLUMN, Rows, classes_of, tables
 
 
+@pytest.mark.long
 @given(tables(), st.booleans())
 def test_the_measures_are_the_worst_of_the_loops(rows: Rows, ordered: bool) -> None:
     distance = reference.ordered_distance if ordered else reference.equal_distance

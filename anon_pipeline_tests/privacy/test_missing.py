@@ -54,6 +54,7 @@ def missing_in(rows: Rows, *, answer: bool = False) -> ClassStatistics:
     return classes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ALONE, ids=str)
 @given(with_missing())
 def test_a_class_is_as_diverse_as_in_the_worst_way_to_fill_it_in(model: PrivacyModel, rows: Rows) -> None:
@@ -62,6 +63,7 @@ def test_a_class_is_as_diverse_as_in_the_worst_way_to_fill_it_in(model: PrivacyM
     assert model.values(missing_in(rows)).tolist() == pytest.approx([model.measured(ways) for ways in every])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", COMPARED, ids=str)
 @given(with_missing())
 def test_a_class_is_near_the_table_with_and_without_the_missing(model: PrivacyModel, rows: Rows) -> None:
@@ -90,6 +92,7 @@ def test_the_distances_are_those_of_the_loops(rows: Rows) -> None:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", [*ALONE, *COMPARED], ids=str)
 @given(with_missing())
 def test_merging_keeps_what_holds(model: PrivacyModel, rows: Rows) -> None:

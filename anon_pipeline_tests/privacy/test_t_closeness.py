@@ -90,6 +90,7 @@ def test_numbers_and_dates_are_ordered_by_default_and_texts_equal() -> None:
     assert demand().values(ordered).tolist() != demand().values(equal).tolist()
 
 
+@pytest.mark.long
 @given(tables(), st.sampled_from([0, 0.05, 0.1, 0.125, 0.2, 0.25, 0.3, 0.5, 1]))
 def test_equal_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
     distances = [reference.equal_distance(rows, row) for row in rows]
@@ -99,6 +100,7 @@ def test_equal_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
     assert model.holds(classes_of(rows)).tolist() == [one <= Fraction(str(t)) for one in distances]
 
 
+@pytest.mark.long
 @given(tables(), st.sampled_from([0, 0.05, 0.1, 0.125, 0.2, 0.25, 0.3, 0.5, 1]))
 def test_ordered_distance_agrees_with_the_loop(rows: Rows, t: float) -> None:
     distances = [reference.ordered_distance(rows, row) for row in rows]

@@ -148,6 +148,7 @@ def test_zayatz_is_bayes_rule_with_hypergeometric_chances(sizes: list[int], unsa
     assert found.uniques == pytest.approx(float(expected), rel=1e-9)
 
 
+@pytest.mark.long
 @given(some_sizes)
 @settings(max_examples=times(60))
 def test_pitman_finds_the_highest_likelihood(sizes: list[int]) -> None:
@@ -187,6 +188,7 @@ def pitman_process(random: Random, people: int, theta: float, alpha: float) -> l
     return seat
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("theta", "alpha"), [(50.0, 0.0), (50.0, 0.4), (300.0, 0.7), (0.5, 0.9)])
 def test_pitman_recovers_the_process_that_made_the_sample(theta: float, alpha: float) -> None:
     random, pi = Random(11), 0.1

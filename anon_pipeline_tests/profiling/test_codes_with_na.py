@@ -26,6 +26,7 @@ def proposed(folder: Path, schools: Sequence[str], countries: Sequence[str]) -> 
     return yaml.safe_load(made.file.read_text())["source"].get("missing"), asked
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("countries", "missing"),
     [("DE FR NA NO", None), ("DE FR NA NO Kosovo? DE FR SE IT ES PT PL", None), ("DE FR NA NO ?", ["?"])],

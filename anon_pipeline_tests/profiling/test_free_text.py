@@ -30,6 +30,7 @@ def notes(rows: int, written: int, words: int = 6) -> list[str]:
     return [*usual, *(" ".join(draw.choice(SAID, words)) for _ in range(written))]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("written", [10, 80])
 def test_free_text_is_not_grouped_unasked(engine: DuckDBEngine, tmp_path: Path, written: int) -> None:
     note = of(profiled(engine, tmp_path, people(300).assign(notiz=notes(300, written))), "notiz")

@@ -61,6 +61,7 @@ def test_what_names_nobody_meets_a_rule(value: str) -> None:
     assert met == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["a payment card number", "an IBAN", "a Dutch BSN", "a Polish PESEL", "a Spanish DNI"])
 @given(data=st.data())
 @settings(max_examples=times(25))

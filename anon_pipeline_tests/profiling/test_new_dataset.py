@@ -60,6 +60,7 @@ def settle(file: Path) -> ReleaseSpec:
     return ReleaseSpec.load(file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("copy", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_of_table_cannot_be_stored_once_its_draft_is_decided(
@@ -199,6 +200,7 @@ def test_datasets_are_looked_for_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_
     assert data_folder() == tmp_path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
 def test_columns_that_differ_by_capitals_end_init(engine: DuckDBEngine, tmp_path: Path, name: str) -> None:
     """They are proposed as two, the second under a name of its own, which a note says."""
@@ -221,6 +223,7 @@ def test_a_name_that_stands_twice_is_told_apart(engine: DuckDBEngine, tmp_path: 
         start_dataset(engine, DatasetRequest("people", tmp_path / "people.csv"), tmp_path / "data")
 
 
+@pytest.mark.long
 def test_infinite_numbers_are_asked_about_since_no_run_takes_them(engine: DuckDBEngine, tmp_path: Path) -> None:
     """What `init` accepts in silence would end the run; the answer that it proposes lets the run go on."""
     table = people()

@@ -26,6 +26,7 @@ def test_numbers_drawn_by_chance_are_taken_for_given_ones(rows: int, spread: flo
         assert judged(np.append(draw.integers(0, int(spread * rows), rows), 10**9)) is None, "an outlier"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [300, 1_000, 20_000])
 def test_given_numbers_are_taken_for_measured_ones(rows: int) -> None:
     for seed in range(20):

@@ -113,6 +113,7 @@ def test_a_server_is_known_by_its_address(address: str, kind: str, monkeypatch: 
     assert kind_of_server("CLINIC_DSN") == kind
 
 
+@pytest.mark.long
 def test_the_folder_of_a_table_is_no_folder_of_parquet_files(object_store: ObjectStore, tmp_path: Path) -> None:
     """Its files are those of all states, with people who were deleted."""
     write_delta(tmp_path / "people", PEOPLE)

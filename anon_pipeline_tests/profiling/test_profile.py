@@ -295,6 +295,7 @@ def test_a_measurement_is_grouped_twice_in_two_units(engine: DuckDBEngine, tmp_p
     assert of(found, "metres").why.startswith("a code of cm")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", [150, 400, 2_000])
 def test_of_two_columns_that_encode_each_other_one_is_kept(rows: int, engine: DuckDBEngine, tmp_path: Path) -> None:
     """Each is a code of the other, and both were left out; of a small table both were kept."""
@@ -334,6 +335,7 @@ def test_the_reason_of_a_postal_code_says_how_its_first_signs_are_grouped(engine
     assert "hierarchy: {prefix: [5, 3, 2]}; with recode: {form: range}" in found.why
 
 
+@pytest.mark.long
 def test_a_median_of_numbers_of_schools_or_cases_would_be_shown(engine: DuckDBEngine, tmp_path: Path) -> None:
     draw = np.random.default_rng(3)
     frame = people(300).assign(case_id=draw.integers(1, 70, 300), hours_paid=draw.integers(1, 70, 300))
@@ -426,6 +428,7 @@ def test_a_target_that_cannot_be_one_is_taken(target: str, sentence: str, engine
     assert "round it by a masking step" in str(exact.question)
 
 
+@pytest.mark.long
 def test_the_cost_of_a_further_column_is_made_up(engine: DuckDBEngine, tmp_path: Path) -> None:
     """Twelve columns of one value for nine people of ten, and a thirteenth of many numbers."""
     rows = np.arange(400)

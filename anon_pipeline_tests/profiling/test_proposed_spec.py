@@ -145,6 +145,7 @@ def test_a_draft_holds_more_than_names_and_numbers(tmp_path: Path) -> None:
     assert "source: {path: p.csv, delimiter: ;, missing: ['?']}" in text
 
 
+@pytest.mark.long
 def test_the_remarks_of_a_draft_are_for_whoever_may_see_the_table_and_say_so(tmp_path: Path) -> None:
     """Who knows the town of all people but one tried each for the last, and one town alone gave these remarks."""
     towns = ["Ulm"] * 40 + ["Bonn"] * 30 + ["Kiel"] * 30

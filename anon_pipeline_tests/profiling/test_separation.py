@@ -42,6 +42,7 @@ def test_dependence_is_not_that_of_its_definition(rows: list[tuple[int, int, int
     assert set(found) == expected
 
 
+@pytest.mark.long
 @given(st.lists(st.tuples(*[st.integers(0, 3)] * 4), min_size=1, max_size=40))
 def test_columns_that_determine_each_other_are_those_of_the_definition(rows: list[tuple[int, ...]]) -> None:
     columns = {name: codes([row[place] for row in rows]) for place, name in enumerate("abcd")}

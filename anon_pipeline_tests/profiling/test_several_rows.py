@@ -15,6 +15,7 @@ from anon_pipeline_tests.end_to_end.harness import people
 from anon_pipeline_tests.profiling.test_profile import of, profiled
 
 
+@pytest.mark.long
 def test_a_person_with_several_rows_is_released_without_a_question(engine: DuckDBEngine, tmp_path: Path) -> None:
     frame = people(300).assign(patient_id=np.repeat(np.arange(100), 3) + 5000, visit=np.arange(300).astype(str))
     frame["note"] = [f"note {number}" for number in range(300)]
@@ -35,6 +36,7 @@ def test_what_is_called_id_and_repeats_is_asked_about_as_a_persons_number(
     assert ("type" in found.asked) is (not asked), "of few values it may be a class or a site"
 
 
+@pytest.mark.long
 def test_a_column_called_person_is_grouped_by(engine: DuckDBEngine, tmp_path: Path) -> None:
     """It was proposed as a quasi-identifier: of 185 people in 600 rows, k counted the rows."""
     for values in (np.arange(300) // 3 + 5000, np.array([f"p{number // 3}" for number in range(300)])):
@@ -101,6 +103,7 @@ def panel(rows_of_a_person_and_year: int = 1) -> pd.DataFrame:
     )
 
 
+@pytest.mark.long
 def test_a_persons_number_that_never_stands_twice_in_a_year_goes_unasked(engine: DuckDBEngine, tmp_path: Path) -> None:
     number = of(profiled(engine, tmp_path, panel()), "n")
     assert (number.role, number.question) == (Role.IDENTIFIER, SEVERAL_ROWS)

@@ -77,6 +77,7 @@ def test_each_kind_of_pair_has_its_measure_before_and_after() -> None:
     assert [each["people"] for each in content["pairs"]] == [len(frame)] * 6
 
 
+@pytest.mark.long
 def test_of_quasi_identifiers_nobody_weighs_much_and_few_are_counted() -> None:
     """A quasi-identifier can be withheld from everybody: who knows all values but one must not find the last."""
     frame = people().drop(columns=["city", "job"])
@@ -166,6 +167,7 @@ def test_a_code_of_another_column_is_settled_by_it_and_a_constant_has_no_tie() -
         assert association(constant, Variable(code * 1.0, True), ONES) is None
 
 
+@pytest.mark.long
 def test_unknown_numbers_do_not_count_and_dates_are_numbers() -> None:
     x = np.r_[np.arange(200.0), np.full(100, np.nan)]
     assert association(Variable(x, True), Variable(np.r_[-np.arange(200.0), np.zeros(100)], True), ONES) == -1
@@ -183,6 +185,7 @@ def test_unknown_numbers_do_not_count_and_dates_are_numbers() -> None:
     assert told["people"] == paid.sum()
 
 
+@pytest.mark.long
 def test_a_huge_value_weighs_no_more_than_another() -> None:
     """Who knows everybody else's sensitive value must not find from the figures whose the last one is."""
     frame = people()
@@ -239,6 +242,7 @@ def test_days_at_the_end_of_all_time_stay_in_order() -> None:
     assert (np.diff(told.values[1:]) > 0).all()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", ["age", "city"])
 def test_the_only_one_with_a_number_does_not_make_an_association(other: str) -> None:
     """A number that all share is associated with nothing, and that something was measured told of the only other."""

@@ -188,6 +188,7 @@ def test_no_value_of_a_person_and_no_column_that_is_left_out_is_described(folder
     assert "Bonn" not in (folder / "README.md").read_text()
 
 
+@pytest.mark.long
 @settings(max_examples=times(25), deadline=None)
 @given(st.text(min_size=1, max_size=40))
 def test_whatever_the_spec_says_stays_text(folder: Path, words: str) -> None:

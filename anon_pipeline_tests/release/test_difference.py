@@ -35,6 +35,7 @@ def releases(home: Home, engine: DuckDBEngine, tmp_path: Path) -> tuple[Publishe
     )
 
 
+@pytest.mark.long
 def test_what_differs_is_told_and_nothing_else(home: Home, releases: tuple[Published, Published]) -> None:
     first, second = releases
     told = difference(home, first.version, second.version)
@@ -72,6 +73,7 @@ def losing(version: str, people: int, more: float = 0.0, noise: bool = True) -> 
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("people", [400, 5000, 48_842])
 def test_noise_alone_is_no_change(people: int) -> None:
     """Of two releases that lose the same, six figures of ten differed by their noise, in every pair of releases."""
@@ -122,6 +124,7 @@ def test_only_true_manifests_of_one_dataset_are_compared(
         difference(home, first.version, second.version)
 
 
+@pytest.mark.long
 def test_another_software_is_told_and_a_manifest_that_names_none_is_read(
     home: Home, releases: tuple[Published, Published], monkeypatch: pytest.MonkeyPatch
 ) -> None:

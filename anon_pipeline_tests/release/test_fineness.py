@@ -354,6 +354,7 @@ def test_of_a_weighted_sample_people_are_told_as_a_lower_bound(risk: float, told
     assert fineness.weighted(of_risk, 99) == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("size", [10, 20, 50, 100, 200])
 def test_one_person_seldom_shows_in_the_risk_of_the_source(size: int) -> None:
     """Who knows all rows but one asks whether that person is one of `size` alike, or alone: a class that grows by one

@@ -77,6 +77,7 @@ def test_the_secret_stands_in_no_repr() -> None:
     assert opening.secret not in repr(opening)
 
 
+@pytest.mark.long
 def test_an_opening_is_kept_for_its_owner_alone_and_nothing_of_it_leaves(home: Home, released: dict[str, Any]) -> None:
     kept = home.private / "openings" / "people" / f"{released['version']}.json"
     opening = Opening.read(kept)
@@ -157,6 +158,7 @@ def test_a_release_is_not_put_beside_another_source_or_under_another_policy(
         compare(home, released["version"], spec, engine, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("said", [{"kind": "synthetic"}, {"groups": {"classes": 3}}])
 def test_a_release_without_rows_of_people_cannot_be_put_beside_them(
     home: Home, engine: DuckDBEngine, spec: ReleaseSpec, released: dict[str, Any], tmp_path: Path,
@@ -178,6 +180,7 @@ def test_ranges_cannot_be_put_beside_numbers(
     assert age.why_not == "the release shows values of another kind" and not ill.why_not
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("secret", ["00" * 31, "00" * 33, "", "zz" * 32])
 def test_a_secret_has_256_bits(home: Home, released: dict[str, Any], tmp_path: Path, secret: str) -> None:
     content = opening_of(home, released["version"]).to_json()
@@ -195,6 +198,7 @@ def test_a_file_that_is_no_opening_is_told_in_a_sentence(tmp_path: Path, text: s
         Opening.read(tmp_path / "x.json")
 
 
+@pytest.mark.long
 def test_an_opening_that_is_not_here_is_told(home: Home, released: dict[str, Any]) -> None:
     (home.private / "openings" / "people" / f"{released['version']}.json").unlink()
     with pytest.raises(InputError, match="its opening is not in this home"):

@@ -101,6 +101,7 @@ def test_a_candidate_becomes_a_release(home: Home, engine: DuckDBEngine, candida
     assert hidden(home) == []
 
 
+@pytest.mark.long
 def test_twice_is_once(home: Home, engine: DuckDBEngine, candidate: Path) -> None:
     first = publish.publish(home, SPEC, engine, candidate, FACTS)
     second = publish.publish(home, SPEC, engine, candidate, FACTS)
@@ -187,6 +188,7 @@ def test_a_folder_that_the_ledger_does_not_know_is_not_adopted(
     assert ledger.read(home) == []
 
 
+@pytest.mark.long
 def test_a_killed_publication_is_entered_by_the_next(
     home: Home, engine: DuckDBEngine, candidate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,6 +207,7 @@ def test_a_killed_publication_is_entered_by_the_next(
     assert other.manifest["previous"] == left.name
 
 
+@pytest.mark.long
 def test_a_publication_that_was_killed_before_its_folder_appeared_never_happened(
     home: Home, engine: DuckDBEngine, candidate: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -234,6 +234,7 @@ def test_a_killed_withdrawal_is_undone_or_completed(home: Home, moment: str) -> 
     assert not (home.private / "unfinished.json").exists()
 
 
+@pytest.mark.long
 def test_a_withdrawn_release_is_not_published_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It neither stands for "released already" nor comes back under the same name."""
     monkeypatch.setattr(publish.release_report, "render", lambda content: "")

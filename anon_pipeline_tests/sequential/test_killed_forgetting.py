@@ -129,6 +129,7 @@ def _killed_before_renaming(home: Home, file: Path, moment: int) -> None:
     forget_people(spec(), home, file)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("moment", [0, 1])
 def test_no_half_written_file_names_who_is_forgotten(home: Home, tmp_path: Path, moment: int) -> None:
     """What a killed write leaves beside the note says who became which stranger, and stayed there for good.

@@ -76,6 +76,7 @@ def test_a_tree_of_other_columns_tells_nothing() -> None:
     assert not are_strangers(cohorts, former)
 
 
+@pytest.mark.long
 def test_of_strangers_the_statistic_is_what_it_is_said_to_be() -> None:
     random, people = np.random.default_rng(1), np.ones(120, dtype=np.int64)
     class_, value = random.integers(0, 6, 120), random.choice([0, 1, 2, 9], 120)

@@ -77,6 +77,7 @@ def touched(file: Path) -> None:
     os.utime(file, ns=(seen + 10**9, seen + 10**9))
 
 
+@pytest.mark.long
 def test_a_content_is_asked_for_until_it_is_there(watch: Watch) -> None:
     """A tick of which nothing has come, for whatever reason, is made good by the next one."""
     source = watch.folder / "people.csv"
@@ -99,6 +100,7 @@ def test_content_that_changes_within_the_clocks_tick_and_keeps_its_size_is_still
     assert watch.asked().tags[CONTENT_TAG] != first.tags[CONTENT_TAG]
 
 
+@pytest.mark.long
 def test_ticks_coalesce_while_a_run_of_the_dataset_is_queued_or_under_way(watch: Watch) -> None:
     for status in (dg.DagsterRunStatus.QUEUED, dg.DagsterRunStatus.STARTED):
         run = watch.add(status)
@@ -165,6 +167,7 @@ def test_an_absent_source_is_waited_for(watch: Watch) -> None:
     watch.asked()
 
 
+@pytest.mark.long
 def test_a_policy_that_changes_is_seen_without_reloading_the_code_location(watch: Watch) -> None:
     first = watch.asked()
     write_dataset(watch.folder, spec=policy() | {"privacy": {"k_anonymity": {"k": 20}}})
@@ -203,6 +206,7 @@ def test_what_a_database_has_not_yet_moved_into_its_file_is_content(watch: Watch
     assert watch.asked().tags != first.tags
 
 
+@pytest.mark.long
 def test_nothing_that_the_daemon_keeps_tells_whether_a_guess_at_the_source_is_right(
     watch: Watch, tmp_path: Path
 ) -> None:
@@ -241,6 +245,7 @@ def test_the_schedule_is_that_of_the_spec() -> None:
     assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("command", "why"),
     [

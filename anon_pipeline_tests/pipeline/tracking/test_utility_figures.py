@@ -40,6 +40,7 @@ def test_every_score_of_every_model_has_a_name(measured: Utility) -> None:
     assert figures["calibration_error_after"] == measured.calibration.error.after.mean  # type: ignore[union-attr]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("task", list(Task))
 def test_the_worst_group_is_the_one_that_loses_most(task: Task) -> None:
     found = measure(table(task), task, destroy, columns={"job": ColumnType.CATEGORICAL})

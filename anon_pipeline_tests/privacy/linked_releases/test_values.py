@@ -181,6 +181,7 @@ def test_values_that_steps_draw_cannot_be_counted() -> None:
     assert (found.people, found.is_counted) == (60, False)
 
 
+@pytest.mark.long
 def test_values_are_asked_as_the_demand_sees_them() -> None:
     """Twelve numbers of twelve people lie in one interval; of twelve people only one has a known value."""
     numbers = np.r_[np.arange(12), np.arange(112, 124), np.arange(24, 36), np.arange(12), np.arange(112, 124)]
