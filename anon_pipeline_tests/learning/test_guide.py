@@ -97,7 +97,6 @@ def test_forests_predict_with_one_job() -> None:
             assert model.estimator[-1].n_jobs == 1
 
 
-@pytest.mark.long
 def test_an_index_means_nothing() -> None:
     frame, labels, _ = people()
     expected = guided(Guide(model="decision_tree"), frame, labels)
@@ -195,7 +194,6 @@ def test_the_measuring_seed_is_longer_than_can_be_tried_and_every_model_takes_it
         build_model(model, Task.CLASSIFICATION, TYPES, max(seeds)).fit(frame, labels)
 
 
-@pytest.mark.long
 def test_a_missing_target_is_refused_with_its_count() -> None:
     frame, labels, _ = people(50)
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
@@ -290,7 +288,6 @@ def test_a_trained_guide_survives_pickling() -> None:
         assert again.guidance(frame, fold).tobytes() == trained.guidance(frame, fold).tobytes()
 
 
-@pytest.mark.long
 def test_no_rows_give_no_guidance() -> None:
     frame, labels, _ = people(60)
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)

@@ -135,7 +135,6 @@ def test_title_lines_and_a_header_of_two_lines_are_told_apart(engine: DuckDBEngi
     assert spec["source"] == {"path": "../../people.csv", "header": 2}
 
 
-@pytest.mark.long
 def test_a_file_without_a_header_is_told_with_its_line(engine: DuckDBEngine, tmp_path: Path) -> None:
     rows = people(plain_pay, day("%Y-%m-%d"))
     file = write(tmp_path, [["Report", "", "", ""], [SECRET, *rows[0][1:]], *rows])
@@ -201,7 +200,6 @@ def test_numbers_with_markers_stay_numbers_and_other_words_are_asked_about(
     assert spec["columns"]["pay"]["type"] == "decide"
 
 
-@pytest.mark.long
 def test_amounts_that_nearly_all_differ_are_left_out_for_a_few_words_among_them(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -224,7 +222,6 @@ def test_fields_of_blanks_among_numbers_are_not_known(engine: DuckDBEngine, tmp_
     assert "columns.pay" not in asked
 
 
-@pytest.mark.long
 def test_codes_that_are_numbers_and_numbers_that_may_be_markers_are_asked_about(
     engine: DuckDBEngine, tmp_path: Path
 ) -> None:
@@ -477,7 +474,6 @@ def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine
     assert set(ordered_categories(tmp_path / "nobody.parquet")) <= {"pain"}
 
 
-@pytest.mark.long
 def test_durations_are_numbers_of_a_unit_that_is_stated(engine: DuckDBEngine, tmp_path: Path) -> None:
     """A report told of "ranges, typical width 18,000,000,000,000"."""
     random = np.random.default_rng(0)
