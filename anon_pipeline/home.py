@@ -170,7 +170,7 @@ class Home:
     def lock(self, name: str, timeout: float = -1) -> Iterator[None]:
         """Hold the lock of this name against all other processes; the system releases it when a process dies.
 
-        Without a `timeout` in seconds it waits until the lock is free, and says so in the log where that takes longer.
+        Without a `timeout` in seconds it waits until the lock is free, and says so after `SAID_AFTER`.
 
         Raises
         ------

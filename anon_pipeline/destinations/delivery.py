@@ -164,7 +164,13 @@ def _put(home: Home, release: Release, places: list[Destination], compare: bool 
 
 
 def _stands(place: Place, release: Release, compare: bool) -> bool:
-    """Whether a release need not be put to a place again: it is there, and if `compare`, without any difference."""
+    """Whether a release need not be put to a place again: it is there, and if `compare`, without any difference.
+
+    Raises
+    ------
+    InputError
+        If it is to be compared, and the release's own folder was altered.
+    """
     if not place.holds(release):
         return False
     if not compare:

@@ -12,11 +12,13 @@ import sys
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from sklearn.frozen import FrozenEstimator
 
 from anon_pipeline.destinations import delivery
 from anon_pipeline.differential_privacy.budget import Allowance, Budget
@@ -24,9 +26,11 @@ from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.errors import Refused
 from anon_pipeline.home import Home
 from anon_pipeline.learning.guide import Task, train
+from anon_pipeline.learning.models import build_model
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.pipeline.launch import Outcome, launch
 from anon_pipeline.pipeline.runtime import Runtime
+from anon_pipeline.pipeline.tracking.registered_model import requirements
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.release import ledger
 from anon_pipeline.release.descriptors.written import DESCRIPTORS
@@ -132,7 +136,9 @@ def test_the_report_explains_epsilon(released: Released) -> None:
 class Modules(pickle.Unpickler):
     """Loads a pickle and notes the packages whose classes and functions it names."""
 
-    named: ClassVar[set[str]] = set()
+    def __init__(self, content: bytes) -> None:
+        super().__init__(io.BytesIO(content))
+        self.named: set[str] = set()
 
     def find_class(self, module_name: str, global_name: str) -> Any:
         self.named.add(module_name.partition(".")[0])
@@ -142,10 +148,25 @@ class Modules(pickle.Unpickler):
 def test_the_models_requirements_name_every_package_that_its_pickle_needs(released: Released) -> None:
     with zipfile.ZipFile(released.folder / "model.zip") as archive:
         required = archive.read("requirements.txt").decode().split()
-        Modules(io.BytesIO(archive.read("model.pkl"))).load()
-    packages = {line.partition("==")[0].replace("scikit-learn", "sklearn").replace("-", "_") for line in required}
-    assert {"anon_pipeline", "sklearn"} <= Modules.named
-    assert Modules.named - sys.stdlib_module_names <= packages
+        reading = Modules(archive.read("model.pkl"))
+    reading.load()
+    assert {"anon_pipeline", "sklearn"} <= reading.named
+    assert reading.named - sys.stdlib_module_names <= packages(required)
+
+
+def packages(required: list[str]) -> set[str]:
+    """The names by which the packages of a list of requirements are imported."""
+    return {line.partition("==")[0].replace("scikit-learn", "sklearn").replace("-", "_") for line in required}
+
+
+def test_nor_does_the_other_kind_of_model_need_another_package() -> None:
+    kinds = {"age": ColumnType.NUMERIC, "city": ColumnType.CATEGORICAL}
+    frame = pd.DataFrame({"age": np.arange(200.0), "city": np.array(["Ulm", "Graz"] * 100, dtype=object)})
+    model = build_model("gradient_boosting", Task.CLASSIFICATION, kinds, 0, None, 5).fit(frame, ["no", "yes"] * 100)
+    reading = Modules(pickle.dumps(FrozenEstimator(model)))
+    reading.load()
+    assert {"anon_pipeline", "sklearn"} <= reading.named
+    assert reading.named - sys.stdlib_module_names <= packages(requirements())
 
 
 def test_the_model_is_in_mlflows_format_and_guides_without_learning(released: Released, tmp_path: Path) -> None:

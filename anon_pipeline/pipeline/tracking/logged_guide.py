@@ -17,7 +17,7 @@ from typing import Any
 from anon_pipeline.home import remove_leftovers
 from anon_pipeline.learning.guide import FittedModel
 from anon_pipeline.learning.models import Task
-from anon_pipeline.pipeline.tracking.registered_model import register
+from anon_pipeline.pipeline.tracking.registered_model import register, requirements
 from anon_pipeline.pipeline.tracking.runs import Tracking
 from anon_pipeline.spec import ColumnType
 
@@ -29,8 +29,6 @@ MADE_OF_PEOPLE = "anon_pipeline_guide"
 SCRATCH = "guide"
 #: Tag of a version whose file was removed.
 REMOVED = "file_removed"
-#: Packages that loading a guide needs. MLflow would detect them by loading it in a new process, which takes seconds.
-REQUIREMENTS = ("anon-pipeline", "mlflow", "numpy", "pandas", "scikit-learn")
 ENVIRONMENT = "python_env.yaml"
 
 
@@ -81,8 +79,7 @@ def _write(model: FittedModel, types: Mapping[str, ColumnType], folder: Path) ->
 
     folder.mkdir()
     (folder / PICKLE).write_bytes(pickle.dumps(model.estimator))
-    requirements = [f"{package}=={version(package)}" for package in REQUIREMENTS]
-    (folder / "requirements.txt").write_text("\n".join(requirements) + "\n")
+    (folder / "requirements.txt").write_text("\n".join(requirements()) + "\n")
     (folder / ENVIRONMENT).write_text(f"python: {platform.python_version()}\ndependencies:\n- -r requirements.txt\n")
     description = mlflow.models.Model(signature=_signature(model, types), metadata={MADE_OF_PEOPLE: True})
     mlflow.pyfunc.add_to_model(

@@ -14,8 +14,14 @@ from typing import Any
 
 from anon_pipeline.pipeline.tracking.runs import Tracking
 
-#: Packages that loading a published model needs.
-REQUIREMENTS = ("anon-pipeline", "cloudpickle", "mlflow", "numpy", "pandas", "scikit-learn")
+#: Packages that loading a model of ours needs. MLflow would detect them by loading it in a new process, which takes
+#: seconds.
+REQUIREMENTS = ("anon-pipeline", "mlflow", "numpy", "pandas", "scikit-learn")
+
+
+def requirements(*more: str) -> list[str]:
+    """The packages of `REQUIREMENTS` and more, each with the version that is installed, as a pip file lists them."""
+    return [f"{package}=={version(package)}" for package in (*REQUIREMENTS, *more)]
 
 
 @dataclass(frozen=True)
@@ -76,8 +82,7 @@ def keep_dp_model(tracking: Tracking, dataset: str, model: Any, archive: Path) -
             model,
             folder,
             serialization_format="cloudpickle",
-            # Stated, since MLflow would load the model in a new process to detect them, which takes seconds.
-            pip_requirements=[f"{package}=={version(package)}" for package in REQUIREMENTS],
+            pip_requirements=requirements("cloudpickle"),
         )
         shutil.make_archive(str(archive.with_suffix("")), "zip", folder)
         run = tracking.client.create_run(tracking.experiment(dataset), run_name="dp_model").info.run_id
