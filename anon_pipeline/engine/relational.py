@@ -42,7 +42,7 @@ from anon_pipeline.engine.expressions import (
 )
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
-from anon_pipeline.engine.restoring import value_expression, with_decimals
+from anon_pipeline.engine.restoring import value_expressions, with_decimals
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
@@ -300,11 +300,7 @@ class SqlEngine(CountingEngine):
             people = self._people_with_class(session, session.parquet(table), recoding.cells, recoding.class_of_cell)
             recoded = with_decimals(recoding.recoded, domains)
             session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
-            restored = {
-                domain.name: value_expression(session, domain, recoded)
-                for domain in domains
-                if domain.name in recoded.column_names
-            }
+            restored = value_expressions(session, domains, recoded)
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
                 f"SELECT {groups}, CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} "
@@ -466,13 +462,15 @@ class SqlEngine(CountingEngine):
             relation = session.parquet(table)
             storage = session.storage(relation)
             people = people_counted(storage)
-            outside = {}
+            outside = []
             for name, (low, high) in bounds.items():
                 kind = ColumnType.DATE if storage[name] in typed.MOMENTS else ColumnType.NUMERIC
                 value = typed.coded(name, kind, storage[name])
-                query = f"SELECT {people} FROM {relation} WHERE {value} NOT BETWEEN {low} AND {high}"
-                outside[name] = int(session.rows(query)[0][0] or 0)
-            return outside
+                outside.append(f"{people} FILTER (WHERE {value} NOT BETWEEN {low} AND {high})")
+            if not outside:
+                return {}
+            counts = session.rows(f"SELECT {', '.join(outside)} FROM {relation}")[0]
+            return {name: int(count or 0) for name, count in zip(bounds, counts, strict=True)}
 
     def content_hash(self, table: Path) -> tuple[int, str]:
         with self._session() as session:

@@ -34,18 +34,30 @@ def with_decimals(recoded: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:
     return recoded
 
 
-def value_expression(session: Session, domain: Domain, recoded: pa.Table) -> str:
-    """The recoded value as a value of the source's own type, where that can hold it; the reverse of `coded`."""
-    column = f"shown.{quoted(domain.name)}"
-    type_ = recoded.schema.field(domain.name).type
-    if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):
-        return column  # a range, or of the source's own type already
-    if domain.type is ColumnType.DATE:
-        return typed.restored_moment(column, domain.storage)
-    cast = f"TRY_CAST({column} AS {domain.storage})"
-    if domain.ordered and domain.storage == "FLOAT":
-        return cast
-    # A rounded number may be too large for its type, or a set of categories no value of it.
-    common = "DOUBLE" if domain.ordered else "VARCHAR"
-    changed = f"CAST({cast} AS {common}) IS DISTINCT FROM CAST({column} AS {common})"
-    return column if session.rows(f"SELECT count(*) FROM shown WHERE {changed}")[0][0] else cast
+def value_expressions(session: Session, domains: tuple[Domain, ...], recoded: pa.Table) -> dict[str, str]:
+    """For each recoded column its value as one of the source's own type, where that can hold all of them.
+
+    The reverse of `coded`.
+    """
+    values: dict[str, str] = {}
+    changed: dict[str, str] = {}
+    for domain in domains:
+        if domain.name not in recoded.column_names:
+            continue
+        column = f"shown.{quoted(domain.name)}"
+        type_ = recoded.schema.field(domain.name).type
+        if domain.ordered and (pa.types.is_string(type_) or pa.types.is_decimal(type_)):
+            values[domain.name] = column  # a range, or of the source's own type already
+        elif domain.type is ColumnType.DATE:
+            values[domain.name] = typed.restored_moment(column, domain.storage)
+        else:
+            values[domain.name] = cast = f"TRY_CAST({column} AS {domain.storage})"
+            if not (domain.ordered and domain.storage == "FLOAT"):
+                # A rounded number may be too large for its type, or a set of categories no value of it.
+                common = "DOUBLE" if domain.ordered else "VARCHAR"
+                differs = f"CAST({cast} AS {common}) IS DISTINCT FROM CAST({column} AS {common})"
+                changed[domain.name] = f"count(*) FILTER (WHERE {differs})"
+    if changed:  # one query for all columns: for Spark each query is a job
+        counts = session.rows(f"SELECT {', '.join(changed.values())} FROM shown")[0]
+        values |= {name: f"shown.{quoted(name)}" for name, count in zip(changed, counts, strict=True) if count}
+    return values

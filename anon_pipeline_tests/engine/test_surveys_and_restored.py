@@ -20,7 +20,7 @@ from anon_pipeline.engine import duckdb as engine_module
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import bin_code
-from anon_pipeline.engine.restoring import value_expression, with_decimals
+from anon_pipeline.engine.restoring import value_expressions, with_decimals
 from anon_pipeline.engine.typed import Reader
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline.tables import Domain
@@ -226,7 +226,7 @@ def test_a_recoded_value_has_the_type_of_the_source_where_that_can_hold_it(
     table = pa.table({"x": shown})
     with engine._session() as session:
         session.register("shown", table)
-        expression = value_expression(session, domain(kind, storage), table)
+        expression = value_expressions(session, (domain(kind, storage),), table)["x"]
         found = session.arrow(f"SELECT {expression} AS x FROM shown")["x"]
     assert expression == (f'TRY_CAST(shown."x" AS {storage})' if cast else 'shown."x"')
     assert found.null_count == shown.null_count
@@ -236,9 +236,9 @@ def test_a_recoded_moment_is_a_moment_or_a_range(engine: DuckDBEngine) -> None:
     with engine._session() as session:
         days, ranges = pa.table({"x": [1.0]}), pa.table({"x": ["1970-01-01/1970-01-05"]})
         day, moment = domain(DATE, "DATE"), domain(DATE, "TIMESTAMP")
-        assert value_expression(session, day, days) == "DATE '1970-01-01' + CAST(shown.\"x\" AS INTEGER)"
-        assert value_expression(session, moment, days) == 'make_timestamp(shown."x")'
-        assert value_expression(session, day, ranges) == 'shown."x"'
+        assert value_expressions(session, (day,), days)["x"] == "DATE '1970-01-01' + CAST(shown.\"x\" AS INTEGER)"
+        assert value_expressions(session, (moment,), days)["x"] == 'make_timestamp(shown."x")'
+        assert value_expressions(session, (day,), ranges)["x"] == 'shown."x"'
 
 
 def test_decimals_are_restored_where_all_of_them_fit() -> None:
