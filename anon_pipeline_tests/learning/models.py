@@ -15,10 +15,16 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier
 
-from anon_pipeline.spec import ColumnType
+from anon_pipeline.arrays import FloatArray
+from anon_pipeline.learning.guide import assign_folds, train
+from anon_pipeline.learning.models import Task
+from anon_pipeline.learning.problem import Problem
+from anon_pipeline.spec import ColumnType, Guide
 
 HERE = "anon_pipeline_tests.learning.models"
 SECRET = "Ottilie Wildermuth, HIV positive"
+
+BUILT_IN = ["gradient_boosting", "random_forest", "linear", "decision_tree"]
 
 TYPES = {
     "age": ColumnType.NUMERIC,
@@ -40,6 +46,17 @@ def people(n: int = 400, seed: int = 0, classes: int = 2) -> tuple[pd.DataFrame,
     frame.loc[random.random(n) < 0.1, "age"] = np.nan
     frame.loc[random.random(n) < 0.1, "job"] = None
     return frame, labels, signal.astype(float)
+
+
+def imported(function: str, **settings: Any) -> Guide:
+    return Guide.model_validate({"model": {"import": f"{HERE}:{function}"}, **settings})
+
+
+def guided(
+    guide: Guide, frame: pd.DataFrame, target: pd.Series[Any], task: Task = Task.CLASSIFICATION, seed: int = 0
+) -> FloatArray:
+    fold = assign_folds(target, task, guide.folds, seed)
+    return train(Problem(frame, target, task, TYPES, seed), guide, fold).guidance(frame, fold)
 
 
 class Memorizer(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
