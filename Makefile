@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-figures bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
+.PHONY: help reference release test fresh explore lowest mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-figures bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -34,6 +34,11 @@ fresh: .venv/dev ## The property tests, with examples drawn anew under a seed th
 explore: .venv/dev ## The property tests with a hundred times their examples (hours; EXAMPLES=N: N times)
 	@echo "SEED=$(SEED)"
 	ANON_PIPELINE_EXAMPLES=$(or $(EXAMPLES),100) $(PROPERTIES)
+
+lowest: ## The quick tests with the oldest versions that pyproject.toml allows, in .venv-lowest (needs uv)
+	uv venv -q --clear --python $(PYTHON) .venv-lowest
+	uv pip install -q --python .venv-lowest --resolution lowest-direct -e ".[build,dev]"
+	ANON_PIPELINE_EXAMPLES=0.33 .venv-lowest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not slow and not long"
 
 mutants: .venv/dev ## Plant small mistakes and see whether the tests of the room notice (MINUTES per room)
 	$(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),20)
@@ -135,7 +140,7 @@ lock: ## Pin the requirements anew (needs uv)
 		--no-strip-extras -q --extra build --extra dev -c requirements/spark.txt pyproject.toml -o requirements/dev.txt
 
 clean: ## Remove the virtual environment and caches (releases and the private zone stay)
-	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
