@@ -25,6 +25,7 @@ from anon_pipeline.keys import Key
 from anon_pipeline.learning.problem import Fitting
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.audit import AUDIT
+from anon_pipeline.pipeline.left_out import cells_left_out, may_leave_out
 from anon_pipeline.pipeline.metadata import Markdown, MetadataItem, picture
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
@@ -44,11 +45,18 @@ EARLIER = 3
 def attack(
     run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage, anonymized_table: Stage
 ) -> StepResult:
-    """Attack a twin of the release, made without some control people, and write what every attack came to."""
+    """Attack a twin of the release, made without some control people, and write what every attack came to.
+
+    The twin is of people who are released. Its members and its control people together are everybody of whom it is
+    made, so that what is counted of both adds up to what the source counts, and less the release to what those have
+    who are left out of it. (Where people are held out, the twin is the release, and figures have noise.)
+    """
     spec, engine = run.spec, run.engine
     types = SourceFacts.from_json(people.facts).types()
-    known = engine.sample(people.folder / DATA, spec, types, spec.audit.sample)
-    held_out = None
+    held_out, left_out = None, None
+    if spec.audit.control == "twin" and may_leave_out(spec):
+        left_out = cells_left_out(predictions, anonymizer_tree)
+    known = engine.sample(people.folder / DATA, spec, types, spec.audit.sample, left_out)
     if spec.audit.control == "held_out":
         held_out = engine.sample(people.folder / CONTROL, spec, types, spec.audit.sample)
     workers, regrouping = run.workers(len(known.hash)), _regrouping(run, people, predictions, anonymizer_tree)

@@ -11,17 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import anonymize_part
-from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import Fitting, Problem
 from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.learning.without_target import scored
+from anon_pipeline.pipeline.left_out import cells_left_out, may_leave_out
 from anon_pipeline.pipeline.pages import utility_metadata
 from anon_pipeline.pipeline.progress import log_progress
 from anon_pipeline.pipeline.stages import Stage
@@ -39,9 +37,7 @@ def measure(run: Run, _folder: Path, people: Stage) -> StepResult:
 
 def measure_released(run: Run, _folder: Path, people: Stage, predictions: Stage, anonymizer_tree: Stage) -> StepResult:
     """The same of the people whose cells have a class."""
-    cells = load_cells(predictions.folder)
-    class_of_cell = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
-    return _measured(run, people, cells.part(np.flatnonzero(class_of_cell < 0)))
+    return _measured(run, people, cells_left_out(predictions, anonymizer_tree))
 
 
 def _measured(run: Run, people: Stage, left_out: Cells | None) -> StepResult:
@@ -75,7 +71,7 @@ OF_RELEASED = replace(STEP, needs=(PEOPLE, "predictions", "anonymizer_tree"), ma
 
 def step_of(spec: ReleaseSpec) -> StepDef:
     """The step of a spec, which waits for the classes where people of the table may be missing from the release."""
-    return OF_RELEASED if spec.suppression.limit > 0 or spec.across_releases is not None else STEP
+    return OF_RELEASED if may_leave_out(spec) else STEP
 
 
 def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], seed: int) -> dict[str, Any]:
