@@ -81,6 +81,14 @@ class Aggregate(TableTechnique):
         return self.means if self.known is None else ()
 
     @property
+    def grouped_by(self) -> tuple[str, ...]:
+        return self.columns
+
+    @property
+    def stated_known(self) -> tuple[str, ...] | None:
+        return self.known
+
+    @property
     def smallest_group(self) -> int:
         return self.threshold
 

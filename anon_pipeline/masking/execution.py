@@ -78,7 +78,7 @@ class StepReport:
     Attributes
     ----------
     place, technique, columns : the place of the step in the spec, its technique and its columns
-    parameters : as the spec states them, with defaults
+    parameters : as the spec states them, with defaults; of a file its name
     guarantee : the guarantee that was given
     facts : figures that the technique itself reports: epsilon, key id, groups, ...
     notes : sentences for the person who decides
@@ -373,9 +373,11 @@ class _Run:
             guarantee, notes = "none", (*notes, NOT_ALONE)
         if not isinstance(technique, RowTechnique) and not technique.is_locally_private:
             self.mixed |= set(step.columns)
-        parameters = technique.model_dump(mode="json", exclude={"technique"}, exclude_none=True)
+        # Not as read: a list in a file may name the values of few people, and a report is published.
+        parameters = step.stated.model_dump(mode="json", exclude={"technique"}, exclude_none=True)
+        facts = applied.facts if step.list_hash is None else {**applied.facts, "sha256": step.list_hash}
         return StepReport(
-            step.place, technique.technique, step.columns, parameters, guarantee, applied.facts, notes, costs, linked
+            step.place, technique.technique, step.columns, parameters, guarantee, facts, notes, costs, linked
         )
 
 

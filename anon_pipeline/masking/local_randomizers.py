@@ -70,6 +70,10 @@ class LocalRandomizer(ColumnTechnique):
         return self
 
     @property
+    def hides_missing(self) -> bool:
+        return self.missing is not None
+
+    @property
     @abstractmethod
     def rates(self) -> tuple[float, float]:
         """p and q: the probability that a category is reported by a person who has it, and by one who has another."""

@@ -78,8 +78,8 @@ def mask_source(spec: ReleaseSpec, home: Home, out: Path) -> Masked:
         masked, reports = apply_steps(
             engine.everybody(scratch / "source.parquet"),
             plan.types,
-            {name: [step.technique for step in steps] for name, steps in plan.columns.items()},
-            [step.technique for step in plan.table],
+            {name: [step.stated for step in steps] for name, steps in plan.columns.items()},
+            [step.stated for step in plan.table],
             Resources(
                 spec.dataset, None if plan.is_row_wise else private_key(spec, home), secrets, spec.folder, spec.released
             ),

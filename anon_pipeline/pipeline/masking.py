@@ -98,8 +98,8 @@ def mask(
     them, and only the sample is loaded into memory. Returns the report of each step, and a map per pair of coordinates.
     """
     spec, engine, key = run.spec, run.engine, None if plan.is_row_wise else run.key
-    steps = {name: [step.technique for step in of_column] for name, of_column in plan.columns.items()}
-    together = [step.technique for step in plan.table]
+    steps = {name: [step.stated for step in of_column] for name, of_column in plan.columns.items()}
+    together = [step.stated for step in plan.table]
     kept = kept_columns(spec, plan)
     large = plan.is_row_wise and engine.rows(table) > SAMPLE
     people = engine.everybody(table, SAMPLE if large else None)

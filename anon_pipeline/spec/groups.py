@@ -1,4 +1,4 @@
-"""Steps of a spec that count people by groups: what a table of groups cannot have, and what its means would tell."""
+"""Steps of a spec that count people by groups: what a table of groups cannot have, and what it would tell."""
 
 from __future__ import annotations
 
@@ -37,6 +37,28 @@ def require_no_rows(spec: ReleaseSpec) -> None:
         raise ValueError(f"frontier: {NO_ROWS}; take it out")
     if spec.suppression.limit:
         raise ValueError(f"suppression.limit: {NO_ROWS}; the threshold of {place} says which groups are left out")
+
+
+def require_everybody(spec: ReleaseSpec) -> None:
+    """Check that nobody is left out for want of a target where readers know how many should be counted.
+
+    The difference of what they know and what is shown would be how many have no target, however few these are: people
+    who are left out before groups are made are in no group, and so have no company.
+
+    Raises
+    ------
+    ValueError
+        If somebody may be.
+    """
+    place, step = f"steps.{len(spec.steps) - 1}", spec.steps[-1]
+    told = spec.quasi_identifiers if step.stated_known is None else step.stated_known
+    known = [name for name in step.grouped_by if name in told]
+    if spec.missing_target == "leave_out" and known:
+        raise ValueError(
+            f"missing_target: readers know how many people share their {known[0]}, and a table without those who have "
+            f"no {spec.target} would tell how many these are; write release, so that they are counted, and hidden as "
+            f"all others, or say in {place}.known what readers know"
+        )
 
 
 def require_unknown_means(steps: Sequence[MaskingStep], columns: Mapping[str, Column]) -> None:

@@ -85,6 +85,16 @@ class MaskingStep(Strict):
         return ()
 
     @property
+    def grouped_by(self) -> tuple[str, ...]:
+        """The columns whose values make its groups, if it turns rows of people into groups."""
+        return ()
+
+    @property
+    def stated_known(self) -> tuple[str, ...] | None:
+        """The columns among these that it says readers know of everybody; None if it does not say."""
+        return None
+
+    @property
     def smallest_group(self) -> int | None:
         """The fewest people of a group, if it turns rows of people into groups."""
         return None
@@ -93,6 +103,11 @@ class MaskingStep(Strict):
     def sources(self) -> dict[str, tuple[str, ...]]:
         """The columns of the table of groups that it makes, in their order, and those that each is made from."""
         return {}
+
+    @property
+    def hides_missing(self) -> bool:
+        """Whether it promises that nobody can tell who had no value."""
+        return False
 
     @property
     def list_file(self) -> str | None:

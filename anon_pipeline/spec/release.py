@@ -18,7 +18,7 @@ from anon_pipeline.home import PRIVATE_FOLDERS
 from anon_pipeline.spec.demands import PRIVACY_MODELS, Demand, load_privacy_model
 from anon_pipeline.spec.destination import Destination, require_room
 from anon_pipeline.spec.differential_privacy import STATISTICS, DifferentialPrivacy
-from anon_pipeline.spec.groups import require_no_rows, require_unknown_means
+from anon_pipeline.spec.groups import require_everybody, require_no_rows, require_unknown_means
 from anon_pipeline.spec.parts import (
     AGGREGATE,
     AcrossReleases,
@@ -185,6 +185,7 @@ class ReleaseSpec(Strict):
             self._can_be_followed()
         if self.aggregates:
             require_no_rows(self)
+            require_everybody(self)
         if self.differential_privacy is not None:
             self._can_be_asked(self.differential_privacy)
         if self.frontier is not None:
@@ -207,6 +208,8 @@ class ReleaseSpec(Strict):
             )
         if role not in (Role.SENSITIVE, Role.INSENSITIVE):
             raise ValueError(f"target: {self.target!r} has the role {role}; a target must be sensitive or insensitive")
+        if self.missing_target == "leave_out" and any(step.hides_missing for step in self.columns[self.target].steps):
+            raise ValueError(f"missing_target: a step of {self.target} hides who has no value; write release")
 
     def _states_demands(self) -> None:
         if not self.quasi_identifiers:

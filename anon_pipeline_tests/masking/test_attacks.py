@@ -127,14 +127,14 @@ def test_a_median_is_not_the_number_of_one_person(k: int) -> None:
     assert seen_of_members < 0.02 and seen_of_others < 0.02  # 20 % and more of the members were
 
 
-# ------------------------------------------------------------------ means of what readers know
+# ------------------------------------------------------------------ tables of groups and what readers know
 
 #: 16 people of a town in groups by an illness, of whom readers know the income.
 OF_TOWN, MEANS = 16, {"technique": "aggregate", "columns": ["town", "ill"], "means": ["income"], "threshold": 6}
 
 
-def spec_of(roles: dict[str, str], **step: Any) -> ReleaseSpec:
-    content = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill"}
+def spec_of(roles: dict[str, str], more: dict[str, Any] | None = None, **step: Any) -> ReleaseSpec:
+    content = {"dataset": "people", "source": {"path": "people.csv"}, "target": "ill"} | (more or {})
     columns = {name: {"role": role} for name, role in roles.items()}
     return ReleaseSpec.model_validate(
         content | {"columns": columns, "privacy": {"k_anonymity": {"k": 5}}, "steps": [MEANS | step]}
@@ -164,6 +164,24 @@ def test_means_of_what_readers_know_are_not_shown_by_what_they_do_not_know() -> 
         spec_of(roles)
     with pytest.raises(ValidationError, match=r"steps\.0\.means: readers know everybody's income"):
         spec_of(roles, columns=["ill"])
+
+
+def test_who_has_no_target_is_not_left_out_of_a_table_of_people_whom_readers_can_count() -> None:
+    """Of twenty people in Ulm one has no value: readers who know the towns of all miss exactly one in the table."""
+    ill = pa.array(["yes"] * 9 + ["no"] * 10 + [None])
+    table = pa.table({"town": ["Ulm"] * 20, "ill": ill})
+    step = read_step({"technique": "aggregate", "columns": ["town", "ill"], "threshold": 6, "known": ["town"]})
+    kinds = {"town": CATEGORICAL, "ill": CATEGORICAL}
+    shown = [apply_steps(of, kinds, {}, [step], Resources(key=KEY))[0] for of in (table, table.slice(0, 19))]
+    assert [sum(made["people"].to_pylist()) for made in shown] == [10, 19]  # of twenty: two groups, or one person
+    roles = {"town": "quasi_identifier", "ill": "sensitive"}
+    left_out = {"missing_target": "leave_out"}
+    for more in ({}, {"columns": ["town"]}, {"known": ["ill"]}):
+        with pytest.raises(ValidationError, match="missing_target: readers know how many people share their"):
+            spec_of(roles, left_out, **{"means": []} | more)
+    assert spec_of(roles, left_out, means=[], known=[]).aggregates
+    assert spec_of(roles, left_out, means=[], columns=["ill"]).aggregates
+    assert spec_of(roles, {"missing_target": "release"}, means=[]).aggregates
 
 
 def test_means_of_what_readers_do_not_know_or_by_what_they_know_may_be_shown() -> None:

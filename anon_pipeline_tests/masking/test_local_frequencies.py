@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ValidationError
 from scipy import stats
 from typer.testing import CliRunner
 
@@ -18,6 +20,7 @@ from anon_pipeline.cli import app
 from anon_pipeline.errors import InputError
 from anon_pipeline.masking.frequency_estimates import estimate_counts, randomizer_of
 from anon_pipeline.masking.local_randomizers import LocalRandomizer, RandomizedResponse, UnaryEncoding, best_encoding
+from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.masking.tables import CATEGORICAL, OTHER_KEY, masked, step
 
 #: One correct run in a million fails.
@@ -154,6 +157,20 @@ def test_missing_and_unstated_values_count_as_the_spec_says() -> None:
     kept, reports = masked(column, CATEGORICAL, randomizer("unary_encoding", 1, ["a", "b"], other="b"))
     assert kept.null_count == 50 and reports[0].guarantee == "local DP" and reports[0].facts["epsilon"] == 1
     assert estimate_counts(kept, randomizer("unary_encoding", 1, ["a", "b"], other="b")).people == 150
+
+
+def test_who_has_no_target_is_not_left_out_where_reports_hide_it() -> None:
+    """Who is known to be in the source and is not in the table would have none for certain."""
+    asked = {"technique": "local_frequencies", "epsilon": 1, "categories": ["a", "none"]}
+    content = {
+        "dataset": "people", "source": {"path": "people.csv"}, "target": "ill", "missing_target": "leave_out",
+        "privacy": {"k_anonymity": {"k": 5}},
+    }  # fmt: skip
+    for hides in (False, True):
+        steps = [asked | ({"missing": "none"} if hides else {})]
+        columns = {"age": {"role": "quasi_identifier"}, "ill": {"role": "sensitive", "steps": steps}}
+        with pytest.raises(ValidationError, match="hides who has no value") if hides else nullcontext():
+            ReleaseSpec.model_validate(content | {"columns": columns})
 
 
 def test_an_unchanged_row_repeats_its_report_and_another_key_gives_another() -> None:

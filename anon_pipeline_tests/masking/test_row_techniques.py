@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from dataclasses import asdict
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +20,8 @@ from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.masking.execution import Resources, SqlColumn, apply_steps, sql_select
 from anon_pipeline.masking.expressions import plain
 from anon_pipeline.masking.plan import plan_steps
+from anon_pipeline.release import fineness
+from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
 from anon_pipeline_tests.skips import require_package
@@ -229,8 +233,14 @@ def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
     towns = pa.table({"v": ["Ulm", "Bern", "Rome"]})
     for level, wanted in ((1, ["BW", "BE", "*"]), (2, ["DE", "CH", "*"])):
         steps = {"v": [step("hierarchy", file="towns.csv", level=level)]}
-        made, _ = apply_steps(towns, {"v": CATEGORICAL}, steps, resources=Resources(secrets=SECRETS, folder=tmp_path))
+        resources = Resources(secrets=SECRETS, folder=tmp_path)
+        made, (report,) = apply_steps(towns, {"v": CATEGORICAL}, steps, resources=resources)
         assert made.column("v").to_pylist() == wanted
+        # The report is published, and would name each value, also that of a single person.
+        assert report.parameters == {"file": "towns.csv", "level": level, "delimiter": ";", "others": "*"}
+        told = fineness.masking([asdict(report)], NO_NOISE)
+        assert told is not None
+        assert told[0]["facts"] == {"sha256": hashlib.sha256((tmp_path / "towns.csv").read_bytes()).hexdigest()}
 
 
 @pytest.mark.parametrize(
