@@ -32,6 +32,24 @@ DOUBLED = '"'
 BLOCK = 1 << 20
 
 
+def codec_of(encoding: str) -> str:
+    """The name by which Python knows an encoding.
+
+    Raises
+    ------
+    InputError
+        For an encoding that does not exist, or is none of texts.
+    """
+    try:
+        with suppress(UnicodeDecodeError):  # of an encoding with wider characters
+            b" ".decode(encoding)  # some codecs are none of texts, as base64
+        return codecs.lookup(encoding).name
+    except (LookupError, ValueError):
+        raise InputError(
+            f"source.encoding: {encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
+        ) from None
+
+
 @contextmanager
 def text_relation(  # noqa: PLR0913 (a file, and how it is read)
     connection: duckdb.DuckDBPyConnection,
@@ -57,14 +75,7 @@ def text_relation(  # noqa: PLR0913 (a file, and how it is read)
         another number of fields than most.
     """
     decoded = scratch / "decoded.csv"
-    try:
-        with suppress(UnicodeDecodeError):  # of an encoding with wider characters
-            b" ".decode(source.encoding)  # some codecs are none of texts, as base64
-        as_it_is = codecs.lookup(source.encoding).name in ("utf-8", "ascii", "utf-8-sig") and _is_read_as_it_is(path)
-    except (LookupError, UnicodeError):
-        raise InputError(
-            f"source.encoding: {source.encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
-        ) from None
+    as_it_is = codec_of(source.encoding) in ("utf-8", "ascii", "utf-8-sig") and _is_read_as_it_is(path)
     try:
         if not as_it_is:
             _decode(path, source, decoded, label)

@@ -19,7 +19,7 @@ from typing import Any
 
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.text_encoding import BLOCK, encoding_of
-from anon_pipeline.engine.text_files import joined_header
+from anon_pipeline.engine.text_files import codec_of, joined_header
 from anon_pipeline.engine.unpacked import is_workbook, unpacked
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
@@ -54,8 +54,9 @@ def file_format(table: Path, source: Source) -> FileFormat:
     Raises
     ------
     InputError
-        For a file whose first line is no header; the message names the line.
+        For an encoding that does not exist, or a file whose first line is no header; the message names the line.
     """
+    codec_of(source.encoding)
     stated = source.model_fields_set
     dialect: dict[str, Any] = {}
     asked: dict[str, str] = {}
