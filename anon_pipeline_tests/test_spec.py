@@ -119,6 +119,10 @@ BAD = {
         changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {fil: a.csv}}"),
         ["columns.city.hierarchy: is calendar, {file: education.csv} or {prefix: [5, 3, 2]}"],
     ),
+    "a misspelt parameter of a step would be ignored": (
+        changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, steps: [{technique: prefix, x: 1}]}"),
+        ["columns.city.steps: 0.", "x: is not a key of the spec", "`anon-pipeline steps prefix` lists what it takes"],
+    ),
     "a misspelt key of a hierarchy would be ignored": (
         changed(
             "city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {file: a.csv, strickt: true}}"

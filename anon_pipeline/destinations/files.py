@@ -164,6 +164,11 @@ def _write_survey_file(kind: str) -> Writer:
         table = rows.read_all()
         if any(_loses_digits(column) for column in table.columns):
             raise InputError(f"a .{kind} file cannot hold all digits of a number of this table; write a .csv")
+        texts = [column.unique().drop_null().to_pylist() for column in table.columns if _has_texts(column)]
+        if any("\0" in text for values in texts for text in values):  # ends a text, so that two may become one
+            raise InputError(f"a .{kind} file cannot hold a character of this table; write a .csv")
+        if kind == "sav" and any(len({text.rstrip(" ") for text in values}) < len(values) for values in texts):
+            raise InputError("a .sav file does not tell texts apart by blanks at their end; write a .csv")
         frame = pd.DataFrame({name: _for_survey(table.column(name)) for name in table.column_names})
         frame.columns = pd.Index(_variables(table.column_names))
         writer: Callable[..., None] = getattr(pyreadstat, f"write_{kind}")
@@ -216,6 +221,11 @@ def _loses_digits(column: pa.ChunkedArray) -> bool:
     if not (pa.types.is_integer(column.type) or pa.types.is_decimal(column.type)):
         return False
     return any(_as_float(number) != number for number in column.unique().drop_null().to_pylist())
+
+
+def _has_texts(column: pa.ChunkedArray) -> bool:
+    """Whether a column has texts."""
+    return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
 def _for_survey(column: pa.ChunkedArray) -> Any:

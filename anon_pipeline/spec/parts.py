@@ -140,6 +140,7 @@ def _read_steps(value: Any) -> tuple[MaskingStep, ...]:
             steps.append(read(step))  # type: ignore[misc]
         except ValidationError as error:
             problems += sentences(error, f"{number}")
+            problems.append(f"`anon-pipeline steps {step['technique']}` lists what it takes")
         except ValueError as error:
             problems.append(f"{number}: {error}")
     if problems:

@@ -215,6 +215,28 @@ def test_a_single_column_that_would_lose_digits_is_enough(home: Home, tmp_path: 
         exported(home, tmp_path, ending, pa.table({"age": [20, 50], "account": [2**53 + 1, 7]}))
 
 
+@pytest.mark.parametrize(
+    ("ending", "texts", "sentence"),
+    [
+        (".dta", ["yes", "yes\0", None], "a .dta file cannot hold a character of this table"),
+        (".sav", ["a\0b", "c"], "a .sav file cannot hold a character of this table"),
+        (".sav", ["m", "m "], "a .sav file does not tell texts apart by blanks at their end"),
+        (".sav", ["m ", "f", None], None),
+        (".dta", ["m", "m "], None),
+    ],
+)
+def test_categories_are_not_made_one(
+    home: Home, tmp_path: Path, ending: str, texts: list[str | None], sentence: str | None
+) -> None:
+    """`yes` and `yes` with the character of code 0 after it, as padded exports have, came out as one category."""
+    rows = pa.table({"x": texts})
+    if sentence is None:
+        assert len({text for (text,) in rows_of(exported(home, tmp_path, ending, rows))[1:]}) == len(texts)
+        return
+    with pytest.raises(InputError, match=f"^{sentence}; write a .csv$"):
+        exported(home, tmp_path, ending, rows)
+
+
 @pytest.mark.parametrize("ending", [".dta", ".sav"])
 def test_names_that_are_alike_are_numbered(home: Home, tmp_path: Path, ending: str) -> None:
     file = exported(home, tmp_path, ending, pa.table({name: [1] for name in ("age", "Age", "AGE", "a b", "a_b")}))

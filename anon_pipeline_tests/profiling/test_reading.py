@@ -19,7 +19,6 @@ import yaml
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.parquet_files import ordered_categories
 from anon_pipeline.errors import InputError
-from anon_pipeline.profiling.file_format import file_format
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec, Source
 
@@ -116,13 +115,6 @@ def test_the_encoding_is_found_or_asked(
     spec, asked = proposed(engine, tmp_path, write(tmp_path, [HEADER, *rows], ",", encoding))
     assert spec["source"].get("encoding", "utf-8") == found
     assert ("source.encoding" in asked) == question
-
-
-@pytest.mark.parametrize("encoding", ["klingon", "base64", "utf-8\0"])
-def test_an_encoding_that_does_not_exist_is_refused_in_a_sentence(tmp_path: Path, encoding: str) -> None:
-    table = write(tmp_path, [["town", "pay"], ["Ulm", "1"]])
-    with pytest.raises(InputError, match=f"^source.encoding: {encoding} is no encoding; usual are utf-8"):
-        file_format(table, Source(path=table.name, encoding=encoding))
 
 
 @pytest.mark.long
