@@ -303,16 +303,19 @@ def test_what_is_not_said_of_columns_and_targets_leaves_the_policy_as_it_was(tmp
     assert "targets" not in policy["guide"]
 
 
-def test_the_content_of_a_hierarchy_is_part_of_the_policy(tmp_path: Path) -> None:
-    text = changed("city: {role: quasi_identifier}", "city: {role: quasi_identifier, hierarchy: {file: city.csv}}")
+@pytest.mark.parametrize("of", ["hierarchy: {file: towns.csv}", "steps: [{technique: hierarchy, file: towns.csv}]"])
+def test_no_hash_of_a_list_is_published_and_yet_it_makes_a_stored_result_stale(tmp_path: Path, of: str) -> None:
+    """Where it lists the values of the table, a hash confirms a guess at the only person who has one of them."""
+    text = changed("city: {role: quasi_identifier}", f"city: {{role: quasi_identifier, {of}}}")
     spec = load(tmp_path, text)
-    with pytest.raises(InputError, match=r"columns.city.hierarchy: .*city.csv: cannot be read"):
-        spec.policy()
-    (tmp_path / "city.csv").write_text("Ulm;South;*\n")
-    before = spec.policy_hash
-    assert spec.replaced({"privacy.k_anonymity.k": 10}).policy_hash == before
-    (tmp_path / "city.csv").write_text("Ulm;Danube;*\n")
-    assert spec.policy_hash != before
+    with pytest.raises(InputError, match=r"^columns.city.(hierarchy|steps.0): .*towns.csv: cannot be read"):
+        _ = spec.input_hash
+    (tmp_path / "towns.csv").write_text("Ulm;south;*\n")
+    policy, asked = spec.policy_hash, spec.input_hash
+    assert spec.replaced({"privacy.k_anonymity.k": 10}).input_hash == asked
+    (tmp_path / "towns.csv").write_text("Ulm;west;*\n")
+    assert spec.policy_hash == policy
+    assert spec.input_hash != asked
 
 
 @pytest.mark.parametrize(

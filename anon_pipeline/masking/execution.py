@@ -375,9 +375,8 @@ class _Run:
             self.mixed |= set(step.columns)
         # Not as read: a list in a file may name the values of few people, and a report is published.
         parameters = step.stated.model_dump(mode="json", exclude={"technique"}, exclude_none=True)
-        facts = applied.facts if step.list_hash is None else {**applied.facts, "sha256": step.list_hash}
         return StepReport(
-            step.place, technique.technique, step.columns, parameters, guarantee, facts, notes, costs, linked
+            step.place, technique.technique, step.columns, parameters, guarantee, applied.facts, notes, costs, linked
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +21,6 @@ class Step:
     place : its place in the spec, `columns.age.steps.0` or `steps.1`
     technique : the technique, after the files that it names were read
     stated : the technique as the spec states it
-    list_hash : SHA-256 of the file with a list that it reads; None where it reads none
     columns : the columns that it uses
     before : the types of these columns when it begins
     number : the number of steps of the same technique on the same columns before it
@@ -31,7 +29,6 @@ class Step:
     place: str
     technique: Technique
     stated: Technique
-    list_hash: str | None
     columns: tuple[str, ...]
     before: dict[str, ColumnType]
     number: int
@@ -162,14 +159,12 @@ class _Planning:
     def step(self, place: str, technique: Technique, columns: tuple[str, ...], kinds: Mapping[str, ColumnType]) -> Step:
         number = self._numbers.get((technique.technique, columns), 0)
         self._numbers[technique.technique, columns] = number + 1
-        stated, list_hash = technique, None
+        stated = technique
         try:
             technique = technique.resolved(self._folder)
-            if stated.list_file is not None:
-                list_hash = hashlib.sha256((self._folder / stated.list_file).read_bytes()).hexdigest()
         except InputError as error:
             self.problems.append(f"{place}: {error}")
-        return Step(place, technique, stated, list_hash, columns, {name: kinds[name] for name in columns}, number)
+        return Step(place, technique, stated, columns, {name: kinds[name] for name in columns}, number)
 
     def of_table(
         self, techniques: Sequence[Technique], kinds: dict[str, ColumnType], ended: Mapping[str, str]

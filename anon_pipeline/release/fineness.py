@@ -27,8 +27,8 @@ NUMBER, LEFT_OUT = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)"), "â
 #: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
 
-#: The facts that a masking step reports, and that follow from its parameters, its key and the file that it names.
-STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "faker", "key_id", "p", "q", "sha256"}
+#: The facts that a masking step reports, and that follow from its parameters and its key.
+STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "faker", "key_id", "p", "q"}
 #: Facts about the matrix of a step that changes categories, and about groups that are released in place of people.
 FACTS_OF_A_MATRIX, FACTS_OF_GROUPS = {"categories", "least_retention"}, {"groups", "people_left_out", "means_hidden"}
 

@@ -24,6 +24,7 @@ from anon_pipeline.home import Home, write_file
 from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.policy import hashes_of_lists
 
 FOLDER = "openings"
 HOW = "commitment = HMAC-SHA256, key: the 32 bytes of `secret`, message: json.dumps(opens, sort_keys=True) in ASCII"
@@ -39,6 +40,8 @@ class Opened:
     rows : number of rows that were read from the source
     content_hash : hash of the source with the types of the policy, independent of the order of its rows
     query : the query to a database, if any; queries are not published, since they may quote values
+    lists : SHA-256 of the files of lists of values that the spec names, by their place in the spec; None if it names
+        none
     """
 
     dataset: str
@@ -46,6 +49,11 @@ class Opened:
     rows: int
     content_hash: str
     query: str | None
+    lists: dict[str, str] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """What is committed to; `lists` only where there are some."""
+        return {name: value for name, value in asdict(self).items() if name != "lists" or value is not None}
 
 
 @dataclass(frozen=True)
@@ -74,12 +82,12 @@ class Opening:
     @property
     def commitment(self) -> str:
         """The published commitment: HMAC-SHA256 (RFC 2104), in hexadecimal."""
-        message = json.dumps(asdict(self.opens), sort_keys=True).encode()
+        message = json.dumps(self.opens.to_json(), sort_keys=True).encode()
         return hmac.digest(bytes.fromhex(self.secret), message, hashlib.sha256).hex()
 
     def to_json(self) -> dict[str, Any]:
-        kinds = {"kinds": dict(self.kinds)} if self.kinds else {}
-        return {"commitment": self.commitment, "secret": self.secret, "opens": asdict(self.opens), "how": HOW, **kinds}
+        opens, kinds = self.opens.to_json(), {"kinds": dict(self.kinds)} if self.kinds else {}
+        return {"commitment": self.commitment, "secret": self.secret, "opens": opens, "how": HOW, **kinds}
 
     def keep(self, home: Home) -> None:
         """Write it into the private zone; called before the release appears, so that no release lacks its opening."""
@@ -160,6 +168,8 @@ def check_opening(
     stored = engine.store_source(spec, scratch / "source.parquet")
     if (stored.rows, stored.content_hash) != (opens.rows, opens.content_hash):
         problems.append("the source is not the one that the opening is about")
+    if hashes_of_lists(spec) != (opens.lists or {}):
+        problems.append("a list that the spec names is not the one of the release")
     return problems
 
 

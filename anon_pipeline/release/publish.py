@@ -22,6 +22,7 @@ from anon_pipeline.release.publication import Published, head, publish_folder
 from anon_pipeline.release.spec_folders import keep_folder
 from anon_pipeline.report import release_report
 from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec.policy import hashes_of_lists
 
 DATA, CLASSES, REPORT = "data.parquet", "classes.parquet", "report.html"
 #: Its origin, for other tools: OpenLineage events, one per line, and W3C PROV-JSON.
@@ -62,7 +63,8 @@ def publish(
     version = manifest.version_of(spec, hashes)
     source = dict(facts["source"])
     content_hash, kinds = source.pop("content_hash"), source.pop("kinds", None)
-    opened = Opened(spec.dataset, version, facts["rows"]["source"], content_hash, spec.source.query)
+    rows, lists = facts["rows"]["source"], hashes_of_lists(spec) or None
+    opened = Opened(spec.dataset, version, rows, content_hash, spec.source.query, lists)
     opening = Opening.drawn(opened, kinds)
 
     def write(staged: Path) -> dict[str, Any]:

@@ -126,8 +126,7 @@ def _hierarchy(column: Mapping[str, Any]) -> list[str]:
         sentences.append(f"Classes are named by the {column['hierarchy']}.")
     stated = part(column, "hierarchy")
     if stated.get("file") is not None:
-        sha256 = words(stated.get("sha256"))
-        sentences.append(f"Classes are named by the groups of {stated['file']} (SHA-256 {sha256[:12]}\u2026).")
+        sentences.append(f"Classes are named by the groups of {stated['file']}.")
     elif stated.get("prefix"):
         sentences.append(
             f"Classes are named by the first {listed([count(long) for long in stated['prefix']])} letters."

@@ -28,6 +28,7 @@ from anon_pipeline.release import ledger
 from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec.policy import hashes_of_lists
 
 PERSON, CLASS = "person", "class"
 MEMBERS, ROUTING, MADE_FROM = "members.parquet", "routing.json", "made_from"
@@ -155,8 +156,9 @@ def read(file: Path, version: str = "") -> Membership:
 
 
 def origin(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
-    """A keyed hash of policy and people, by which a release is known that was made from the same."""
-    content = f"{spec.policy_hash} {content_hash}".encode()
+    """A keyed hash of policy, lists and people, by which a release is known that was made from the same."""
+    lists = [f"{place} {hash_}" for place, hash_ in sorted(hashes_of_lists(spec).items())]
+    content = " ".join([spec.policy_hash, content_hash, *lists]).encode()
     return hmac.digest(key(home, spec.dataset), content, hashlib.sha256).hex()
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anon_pipeline.errors import InputError
@@ -27,12 +26,8 @@ NO_POLICY = (
 def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     """A spec without keys that cannot change a release, such as schedule, engine and source path.
 
-    It also lacks keys that select rows of a source (a query, a condition), which may quote unreleased values.
-
-    Raises
-    ------
-    InputError
-        If the file of a hierarchy cannot be read.
+    It also lacks keys that select rows of a source (a query, a condition), which may quote unreleased values, and the
+    content of files of lists (`hashes_of_lists`).
     """
     if spec.is_synthetic:
         kept = spec.model_dump(mode="json", by_alias=True, include=Synthesis.published, exclude_none=True)
@@ -41,11 +36,8 @@ def published_policy(spec: ReleaseSpec) -> dict[str, Any]:
     of_source = set(Source.model_fields) - SAID_OF_SOURCE
     excluded: dict[str, Any] = {**dict.fromkeys(NO_POLICY, True), "source": of_source}
     content = spec.model_dump(mode="json", by_alias=True, exclude=excluded)
-    for name, column in content["columns"].items():
+    for column in content["columns"].values():
         _drop_unstated_keys(column)
-        hierarchy = spec.columns[name].hierarchy
-        if isinstance(hierarchy, HierarchyFile):
-            column["hierarchy"]["sha256"] = _hash_of(spec.folder, name, hierarchy)
     _drop(content["source"], ("decimal", "thousands"), None)
     _drop(content["source"], ("symbols",), [])
     _drop(content["grouping"], ("most_lost",), MOST_LOST)
@@ -73,10 +65,35 @@ def _drop(content: dict[str, Any], names: tuple[str, ...], value: object) -> Non
             del content[name]
 
 
-def _hash_of(folder: Path, column: str, hierarchy: HierarchyFile) -> str:
-    """SHA-256 of the file of a column's hierarchy, since its content is part of the policy."""
-    path = folder / hierarchy.file
-    try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
-    except OSError as error:
-        raise InputError(f"columns.{column}.hierarchy: {path}: cannot be read ({error.strerror})") from None
+def files_of_lists(spec: ReleaseSpec) -> dict[str, str]:
+    """The files of lists of values that a spec names, relative to it, by their place in the spec."""
+    files = {
+        f"columns.{name}.hierarchy": column.hierarchy.file
+        for name, column in spec.columns.items()
+        if isinstance(column.hierarchy, HierarchyFile)
+    }
+    steps = {f"columns.{name}.steps": column.steps for name, column in spec.columns.items()} | {"steps": spec.steps}
+    for place, of_place in steps.items():
+        files |= {f"{place}.{n}": step.list_file for n, step in enumerate(of_place) if step.list_file is not None}
+    return files
+
+
+def hashes_of_lists(spec: ReleaseSpec) -> dict[str, str]:
+    """SHA-256 of each file of a list, by its place in the spec. They stay private, as the hash of the source does.
+
+    A release depends on these files. But where one lists the values of the table, its hash would confirm a guess at
+    the only person who has a value.
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read.
+    """
+    hashes = {}
+    for place, file in files_of_lists(spec).items():
+        path = spec.folder / file
+        try:
+            hashes[place] = hashlib.sha256(path.read_bytes()).hexdigest()
+        except OSError as error:
+            raise InputError(f"{place}: {path}: cannot be read ({error.strerror})") from None
+    return hashes

@@ -28,7 +28,6 @@ from anon_pipeline.spec.parts import (
     EngineSettings,
     Grouping,
     Guide,
-    HierarchyFile,
     KeyPlace,
     MaskingSteps,
     Recode,
@@ -40,7 +39,7 @@ from anon_pipeline.spec.parts import (
     Utility,
 )
 from anon_pipeline.spec.permission import check_destinations, check_files
-from anon_pipeline.spec.policy import published_policy
+from anon_pipeline.spec.policy import files_of_lists, hashes_of_lists, published_policy
 from anon_pipeline.spec.sampling import require_strata, require_weight
 from anon_pipeline.spec.sentences import sentences
 from anon_pipeline.spec.source import Source
@@ -332,11 +331,7 @@ class ReleaseSpec(Strict):
     def _names_what_it_may(self) -> None:
         """Refuse forbidden files, since the spec may come from somebody else, before anything is read."""
         steps = [*self.steps, *(step for column in self.columns.values() for step in column.steps)]
-        lists = [
-            column.hierarchy.file for column in self.columns.values() if isinstance(column.hierarchy, HierarchyFile)
-        ]
         keys = [self.draws.file] if self.draws is not None and self.draws.file is not None else []
-        lists += [step.list_file for step in steps if step.list_file is not None]
         keys += [step.key_file for step in steps if step.key_file is not None]
         of_server = self.source.connection.file if self.source.connection is not None else None
         keys += [of_server] if of_server is not None else []
@@ -347,7 +342,7 @@ class ReleaseSpec(Strict):
             alone = self.model_copy(update={"frontier": None})
             for setting in self.frontier.settings():
                 tables += alone.replaced(setting)._populations()
-        check_files(self.folder, tables, lists, keys)
+        check_files(self.folder, tables, list(files_of_lists(self).values()), keys)
         check_destinations(self.folder, self.publish)
 
     def replaced(self, changes: Mapping[str, Any]) -> ReleaseSpec:
@@ -489,6 +484,8 @@ class ReleaseSpec(Strict):
 
     @property
     def input_hash(self) -> str:
-        """SHA-256 of everything that a stored result depends on: policy and reading of the source. It stays private."""
+        """SHA-256 of all that a stored result depends on: policy, lists, reading of the source. It stays private."""
         read = self.source.model_dump(mode="json", exclude={"path", *self.source.unstated})
-        return hashlib.sha256(json.dumps([self.policy(), read], sort_keys=True).encode()).hexdigest()
+        lists = hashes_of_lists(self)
+        content = [self.policy(), read, lists] if lists else [self.policy(), read]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()

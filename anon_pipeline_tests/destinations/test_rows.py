@@ -32,12 +32,16 @@ def stored(folder: Path, table: pa.Table) -> Path:
         (pa.timestamp("ns"), [10**9, None], pa.timestamp("us")),
         (pa.timestamp("ms", "UTC"), [10**9, None], pa.timestamp("us", "UTC")),
         (pa.large_string(), ["a", None], pa.string()),
-        (pa.dictionary(pa.int8(), pa.large_string()), ["a", None], pa.string()),
+        (pa.dictionary(pa.int32(), pa.large_string()), ["a", None], pa.string()),
         (pa.decimal128(20, 3), [Decimal("1.500"), None], pa.decimal128(20, 3)),
     ],
 )
 def test_every_kind_of_table_has_the_types(tmp_path: Path, kind: pa.DataType, values: list[Any], expected: Any) -> None:
-    table = pa.table({"x": pa.array(values, kind)})
+    if pa.types.is_dictionary(kind):  # the oldest pyarrow makes none from values
+        table = pa.table({"x": pa.array(values, kind.value_type).dictionary_encode()})
+    else:
+        table = pa.table({"x": pa.array(values, kind)})
+    assert table.schema.field("x").type == kind
     read = rows_of(stored(tmp_path, table)).read_all()
     assert read.schema.field("x").type == expected
     assert read["x"].to_pylist() == table.cast(read.schema)["x"].to_pylist()

@@ -14,7 +14,7 @@ import typer
 from anon_pipeline.cli import openings as commands
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import comparison, publish
 from anon_pipeline.release import opening as openings
 from anon_pipeline.release.comparison import compare
@@ -70,6 +70,25 @@ def _plain_report(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_secrets_give_two_commitments_to_the_same_source() -> None:
     assert len({Opening.drawn(OPENED).commitment for _ in range(8)}) == 8
+
+
+def test_an_opening_says_whether_a_list_is_the_same_and_a_release_tells_nothing_of_it(
+    home: Home, engine: DuckDBEngine, spec: ReleaseSpec, tmp_path: Path
+) -> None:
+    """The attacker knows all people but one, whose illness nobody else has: they try every illness in the list."""
+    step = {"technique": "hierarchy", "file": "ills.csv"}
+    columns = {"age": {"role": "quasi_identifier", "type": "numeric"}, "ill": {"role": "sensitive", "steps": [step]}}
+    spec = write_spec(tmp_path, {**columns, "name": "identifier"}, "people.csv", k=3, target="ill")
+    ills = tmp_path / "ills.csv"
+    ills.write_text("flu;mild\ngout;grave\n")
+    manifest = release(home, engine, spec, tmp_path / "candidate", TABLE)
+    opening = opening_of(home, manifest["version"])
+    for tried in ("gout", "lupus"):
+        ills.write_text(f"flu;mild\n{tried};grave\n")
+        assert spec.policy_hash == manifest["spec_hash"]
+        assert sha256_of(ills) not in json.dumps(manifest)
+        problems = check_opening(opening, manifest, spec, engine, tmp_path)
+        assert problems == ([] if tried == "gout" else ["a list that the spec names is not the one of the release"])
 
 
 def test_the_secret_stands_in_no_repr() -> None:

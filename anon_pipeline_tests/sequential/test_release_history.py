@@ -16,6 +16,7 @@ from anon_pipeline.sequential.guarantees import ABSENT, intersection
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import policy
+from anon_pipeline_tests.people import write_spec
 from anon_pipeline_tests.trees import tree_over
 
 IDS = pa.array([f"person {number}" for number in range(6)])
@@ -109,6 +110,18 @@ def test_the_window_holds_the_newest_releases_and_names_those_not_followed(home:
     assert [one.version[0] for one in release_history.window(home, spec()).members] == ["a", "c"]
     assert [one[0] for one in release_history.window(home, spec()).unknown] == ["b"]
     assert [one.version[0] for one in release_history.window(home, spec(window=2)).members] == ["c"]
+
+
+def test_another_list_makes_another_release(home: Home, tmp_path: Path) -> None:
+    """The policy, which is published, does not tell them apart."""
+    towns = tmp_path / "towns.csv"
+    made_from = []
+    for group in ("south", "west"):
+        towns.write_text(f"Ulm;{group};*\n")
+        columns = {"town": {"role": "quasi_identifier", "hierarchy": {"file": "towns.csv"}}, "ill": "sensitive"}
+        listed = write_spec(tmp_path, columns, "people.csv", target="ill")
+        made_from.append(release_history.origin(home, listed, "one"))
+    assert made_from[0] != made_from[1]
 
 
 def test_a_release_is_not_held_against_itself(home: Home) -> None:
