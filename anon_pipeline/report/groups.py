@@ -91,7 +91,8 @@ def _figures(content: Mapping[str, Any]) -> list[Figure]:
 def _cautions(content: Mapping[str, Any]) -> list[str]:
     sentences = [
         "A second table about the same people with other groups, or an older one, can give away by subtraction what "
-        "this one hides. Nothing here looks at such tables.",
+        "this one hides. This one was judged beside what the same home has released from the same source, and beside "
+        "nothing else.",
         "No value is hidden for being shared: where a group is everybody of a kind, or a mean lies at the end of what "
         "is possible, it is told of every member.",
     ]
