@@ -1,4 +1,4 @@
-"""The errors that end a release before it is published, and the names of columns that their messages may quote.
+"""The errors that end a release before it is published, and what their messages quote: names of columns, and numbers.
 
 A message never holds a value of a person: it names files, columns, counts and remedies.
 """
@@ -40,6 +40,15 @@ class Refused(Exception):
     def __reduce__(self) -> tuple[type[Refused], tuple[list[str], list[str] | None]]:
         """The arguments for pickle, which otherwise would pass the sentence instead of the list."""
         return type(self), (self.failed, self.demanded)
+
+
+def number_of(number: int, singular: str, plural: str) -> str:
+    """A number with its noun, for a message.
+
+    >>> number_of(1, "row", "rows"), number_of(1200, "row", "rows")
+    ('1 row', '1,200 rows')
+    """
+    return f"{number:,} {singular if number == 1 else plural}"
 
 
 def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from anon_pipeline.cli.app import REFUSED, AsJson, OfDataset, app, err, out, print_json, releases
 from anon_pipeline.cli.tables import show_ledger, show_release
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.home import Home, write_file
 from anon_pipeline.spec import ReleaseSpec
 
@@ -52,7 +52,7 @@ def export_release(
     from anon_pipeline.destinations.files import export_table
 
     rows = export_table(Home.default().existing(), version, file, dataset)
-    err.print(f"wrote {rows:,} rows to {file}", highlight=False, soft_wrap=True)
+    err.print(f"wrote {number_of(rows, 'row', 'rows')} to {file}", highlight=False, soft_wrap=True)
 
 
 @releases.command("list")

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from anon_pipeline.cli.app import out
 from anon_pipeline.cli.terminal import Terminal
+from anon_pipeline.errors import number_of
 from anon_pipeline.spec import Role
 
 if TYPE_CHECKING:  # the types of results; the command that makes a result imports them
@@ -177,10 +178,11 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         table.add_row(finding.demand, number(finding.measured), f"{finding.failing:,}", yes_or_no(finding.holds))
     out.print(table)
     out.print(
-        f"{verdict.rows:,} groups; the smallest counts {verdict.smallest_class:,} people"
+        f"{number_of(verdict.rows, 'group', 'groups')}; the smallest counts {verdict.smallest_class:,} people"
         if verdict.groups
-        else f"{verdict.rows:,} rows in {verdict.classes:,} classes; the smallest has {verdict.smallest_class:,}; "
-        f"{verdict.rows_below:,} rows stand in classes that are too small"
+        else f"{number_of(verdict.rows, 'row', 'rows')} in {number_of(verdict.classes, 'class', 'classes')}; the "
+        f"smallest has {verdict.smallest_class:,}; {number_of(verdict.rows_below, 'row stands', 'rows stand')} in "
+        "classes that are too small"
     )
     for who, risk in verdict.risk.items():
         figures = ", ".join(
@@ -198,7 +200,9 @@ def show_attacks(name: str, attacked: AttackedTable) -> None:
     """Print a line per attack, with its meaning."""
     from anon_pipeline.report import attacks as audit_report
 
-    table = Table(title=f"{name}: {attacked.rows:,} rows", title_justify="left", box=None, pad_edge=False)
+    table = Table(
+        title=f"{name}: {number_of(attacked.rows, 'row', 'rows')}", title_justify="left", box=None, pad_edge=False
+    )
     for heading in ("attack", "people in it", "others", "blind guess", "leak", "verdict"):
         table.add_column(heading, no_wrap=True)
     for row in audit_report.table(attacked.to_json()["findings"]):
@@ -217,7 +221,7 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
     profile = new_dataset.profile
     sampled = "" if profile.looked_at == profile.rows else f", by looking at {profile.looked_at:,} of them"
     table = Table(
-        title=f"{name}: {profile.rows:,} rows{sampled}",
+        title=f"{name}: {number_of(profile.rows, 'row', 'rows')}{sampled}",
         title_justify="left",
         show_header=False,
         box=None,
@@ -272,7 +276,10 @@ def show_tradeoff(dataset: str, points: Sequence[TradeOffPoint], files: Sequence
 
 def show_masking(name: str, masked: Masked) -> None:
     """Print the effects of each masking step."""
-    table = Table(title=f"{name}: {masked.rows:,} {'groups' if masked.groups else 'rows'}", title_justify="left")
+    table = Table(
+        title=f"{name}: {number_of(masked.rows, *(('group', 'groups') if masked.groups else ('row', 'rows')))}",
+        title_justify="left",
+    )
     for heading in ("columns", "technique", "guarantee", "cells changed"):
         table.add_column(heading)
     for report in masked.reports:

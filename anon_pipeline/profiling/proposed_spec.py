@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import yaml
 
+from anon_pipeline.errors import number_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.profile import Profile
 from anon_pipeline.profiling.proposal import K, Proposal, share_text
@@ -90,8 +91,8 @@ def _missing_target(profiled: Profile) -> str | None:
     if not missing:
         return None
     return (
-        f"{profiled.target} is missing in {missing:,} of {profiled.rows:,} rows; write leave_out (these people are not "
-        "in the release) or release (they are, and no model learns from them)"
+        f"{profiled.target} is missing in {missing:,} of {number_of(profiled.rows, 'row', 'rows')}; write leave_out "
+        "(these people are not in the release) or release (they are, and no model learns from them)"
     )
 
 
@@ -241,7 +242,7 @@ def _plain(line: str) -> str:
 
 def _rows(profiled: Profile) -> str:
     if profiled.looked_at == profiled.rows:
-        return f"{profiled.rows:,} rows"
+        return number_of(profiled.rows, "row", "rows")
     looked_at = f"{profiled.looked_at:,} of {profiled.rows:,} rows"
     return f"{looked_at}, chosen by a hash of their position; distinct values are estimates"
 

@@ -17,6 +17,7 @@ from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.engine.survey_files import is_survey_file, levels_of
 from anon_pipeline.engine.text_files import NamesDifferByCapitals
+from anon_pipeline.errors import number_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
 from anon_pipeline.profiling.special_categories import is_of_kinds
@@ -104,7 +105,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     if changes or columns.formats:
         survey = engine.survey(source, table, columns.of_dates())
     if survey.empty:
-        columns.notes.append(f"{survey.empty:,} rows are empty throughout and count as nobody")
+        columns.notes.append(f"{number_of(survey.empty, 'row is', 'rows are')} empty throughout and counted as nobody")
     if survey.codes_with_na and "missing" not in asked:
         asked["missing"] = _asked_of_na(survey)
     for name, doubts in _doubtful_numbers(survey).items():
@@ -262,13 +263,13 @@ def _doubtful_numbers(survey: Survey) -> dict[str, dict[str, str]]:
             asked.setdefault(surveyed.name, {})["type"] = AS_KINDS
         if markers := sentinels_of(values):
             column = survey.sample.column(surveyed.name).drop_null().to_pylist()
-            rows = sum(float(value) in map(float, markers) for value in column)
+            rows = number_of(sum(float(value) in map(float, markers) for value in column), "row", "rows")
             said = "stands" if len(markers) == 1 else "stand"
             means = "it means" if len(markers) == 1 else "they mean"
             below = all(marker.startswith("-") for marker in markers)
             where = "where no other number is negative" if below else "far from all others"
             asked.setdefault(surveyed.name, {})["missing"] = (
-                f"{', '.join(markers)} {said} in {rows} rows, {where}; write [{', '.join(markers)}] if "
+                f"{', '.join(markers)} {said} in {rows}, {where}; write [{', '.join(markers)}] if "
                 f"{means} not known, else []"
             )
     return asked

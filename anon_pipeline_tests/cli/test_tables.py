@@ -197,6 +197,16 @@ def test_a_verdict_on_a_table_of_groups(printed: Printed) -> None:
     ]
 
 
+def test_a_verdict_on_a_single_row(printed: Printed) -> None:
+    tables.show_verdict("people.csv", Verdict(1, 1, 1, 1, [], [], {}))
+    assert printed()[2:] == ["1 row in 1 class; the smallest has 1; 1 row stands in classes that are too small"]
+
+
+def test_an_attack_on_a_single_row(printed: Printed) -> None:
+    tables.show_attacks("people.csv", AttackedTable("people.csv", Knowledge(("age",), ("ill",)), 1, 1, 0, [], []))
+    assert printed()[0] == "people.csv: 1 row"
+
+
 def test_a_dry_run(printed: Printed) -> None:
     steps = {"raw_data": ["has_people", "has_types"], "predictions": ["of_all"], "utility": []}
     tables.show_dry_run(DryRun("adult", 48_842, True, steps, (12.5, 50.0), (0.8, 3.25)))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.memory import require_memory, usable_memory
@@ -37,7 +37,7 @@ def count_groups(run: Run, folder: Path, masked_data: Stage) -> StepResult:
             "does, so nothing is left to release; group by fewer or coarser columns"
         )
     pq.write_table(groups, folder / DATA, compression="zstd")
-    log.info("%s: %s groups", spec.dataset, f"{len(groups):,}")
+    log.info("%s: %s", spec.dataset, number_of(len(groups), "group", "groups"))
     version = version_of(spec, {DATA: engine.content_hash(folder / DATA)[1]})
     return StepResult(
         {"report": finite(dataclasses.asdict(dataclasses.replace(report, place=place))), "version": version},

@@ -9,6 +9,7 @@ from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import number_of
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.pages import class_size_metadata
 from anon_pipeline.pipeline.stages import Stage
@@ -40,7 +41,7 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
         grouping.save(folder)
         facts |= {"kept": sequential.kept, "lost": sequential.lost, "lost_otherwise": sequential.lost_otherwise}
     facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
-    log.info("%s: %s classes", spec.dataset, f"{facts['classes']:,}")
+    log.info("%s: %s", spec.dataset, number_of(facts["classes"], "class", "classes"))
     sizes = class_size_metadata(manifest.class_sizes(grouping.sizes))
     return StepResult(facts, metadata={**sizes, "information_loss": facts["information_loss"]}, metrics=facts)
 
