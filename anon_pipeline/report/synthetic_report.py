@@ -125,11 +125,10 @@ def _meaning(privacy: Mapping[str, Any], epsilon: float, delta: float) -> list[s
 
 
 def _promises(privacy: Mapping[str, Any]) -> list[tuple[str, str]]:
+    rows = privacy.get("rows_per_unit")
+    counted = f"{count(rows)} {'row is' if rows == 1 else 'rows are'} counted at most"
     return [
-        (
-            "Unit",
-            f"{words(privacy.get('unit'))}, of which {count(privacy.get('rows_per_unit'))} rows are counted at most",
-        ),
+        ("Unit", f"{words(privacy.get('unit'))}, of which {counted}"),
         ("Neighbours", words(privacy.get("neighbours"))),
         ("Epsilon and delta", f"{_number(privacy.get('epsilon'))} and {_small(privacy.get('delta'))}"),
         ("rho (zero-concentrated)", _number(privacy.get("rho"))),

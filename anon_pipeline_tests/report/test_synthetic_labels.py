@@ -7,7 +7,7 @@ import pytest
 
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table
-from anon_pipeline.report.synthetic_report import _domain, _label
+from anon_pipeline.report.synthetic_report import _domain, _label, _promises
 from anon_pipeline.spec import PublicDomain
 
 
@@ -36,3 +36,8 @@ def test_a_label_names_the_numbers_that_are_counted(domain: dict[str, Any], labe
 def test_a_domain_is_told_with_all_its_digits() -> None:
     assert _domain({"range": [1234567, 7654321], "step": 0.5}) == "1234567 to 7654321 in steps of 0.5"
     assert _domain({"bins": [0, 20240101]}) == "1 intervals from 0 to 20240101"
+
+
+@pytest.mark.parametrize(("rows", "unit"), [(1, "row, of which 1 row is"), (3, "row, of which 3 rows are")])
+def test_the_unit_is_told_in_its_number(rows: int, unit: str) -> None:
+    assert _promises({"unit": "row", "rows_per_unit": rows})[0] == ("Unit", f"{unit} counted at most")
