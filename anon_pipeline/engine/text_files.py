@@ -322,8 +322,9 @@ def _decode(path: Path, source: Source, destination: Path, label: str, one_line_
             block = read.read(BLOCK)
             try:
                 text = decoder.decode(block, final=not block)
-            except UnicodeDecodeError as error:
-                lines += error.object[: error.start].decode(encoding, "replace").count("\n")
+            except UnicodeError as error:  # one of no position where a mark of the byte order is missing at the start
+                if isinstance(error, UnicodeDecodeError):
+                    lines += error.object[: error.start].decode(encoding, "replace").count("\n")
                 raise InputError(
                     f"{label}: line {lines} is not in the encoding {encoding}; state the file's as source.encoding, "
                     "or with --encoding"

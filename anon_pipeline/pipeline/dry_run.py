@@ -73,6 +73,10 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     Refused
         If a manifest of a former release differs from the published one.
     """
+    if spec.schedule is not None:
+        from anon_pipeline.pipeline.freshness import longest_gap  # Dagster takes seconds to import
+
+        longest_gap(spec.schedule)
     hierarchies_of(spec)
     require_an_answer(home, spec)
     require_one_dataset(home, spec)

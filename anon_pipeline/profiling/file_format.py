@@ -97,11 +97,11 @@ def _ends(table: Path, sheet: str | None) -> tuple[bytes, bytes]:
 
 def _rows(content: bytes, encoding: str, delimiter: str | None, cut: bool) -> list[list[str]]:
     """The first rows of a file; where the block is cut, without its last row."""
-    text = codecs.getincrementaldecoder(encoding)("replace").decode(content).removeprefix("\ufeff")
     try:
+        text = codecs.getincrementaldecoder(encoding)("replace").decode(content).removeprefix("\ufeff")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=(delimiter or ",")[:1])
         rows = [row for row, _ in zip(reader, range(FIRST_ROWS + 1), strict=False)]
-    except csv.Error:
+    except (csv.Error, UnicodeError):  # what is not in the encoding is refused by whoever reads the whole file
         return []
     return rows[:-1] if cut or len(rows) > FIRST_ROWS else rows
 

@@ -233,7 +233,7 @@ def test_categories_are_not_made_one(
     if sentence is None:
         assert len({text for (text,) in rows_of(exported(home, tmp_path, ending, rows))[1:]}) == len(texts)
         return
-    with pytest.raises(InputError, match=f"^{sentence}; write a .csv$"):
+    with pytest.raises(InputError, match=rf"^{sentence}; write a \.csv$"):
         exported(home, tmp_path, ending, rows)
 
 

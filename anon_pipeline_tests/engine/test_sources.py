@@ -143,6 +143,8 @@ def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine
     assert "line 2 is not in the encoding shift_jis" in refused(
         engine, tmp_path, {"city": QI}, source={"encoding": "shift_jis"}
     )
+    message = refused(engine, tmp_path, {"city": QI}, source={"encoding": "utf-16"})  # no mark of the byte order
+    assert "line 1 is not in the encoding utf-16" in message
     _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "cp1252"})
     assert alike(table["city"].to_pylist(), ["Köln", f"{SECRET}ß"])
     _, table = stored(engine, tmp_path, {"city": QI}, source={"encoding": "latin-1"})
