@@ -276,6 +276,8 @@ def _refuse_irregular(path: Path, source: Source, label: str) -> None:
     InputError
         For such a line.
     """
+    if len(source.delimiter or ",") > 1:  # only DuckDB knows delimiters of several letters
+        return
     with suppress(csv.Error, UnicodeDecodeError):
         lines = list(itertools.islice(_lines(source, path, label), source.skip, source.skip + LINES))
         delimiter = source.delimiter or max(DELIMITERS, key=(lines or [""])[0].count)

@@ -34,8 +34,8 @@ def late_after(spec: ReleaseSpec) -> timedelta | None:
     return longest + max(longest * GRACE, timedelta(minutes=1))
 
 
-def longest_gap(schedule: str) -> timedelta:
-    """The longest time between two ticks of a cron schedule, in UTC.
+def longest_gap(schedule: str, key: str = "schedule") -> timedelta:
+    """The longest time between two ticks of a cron schedule, in UTC, that stands at a key of the spec.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def longest_gap(schedule: str) -> timedelta:
         ticks = dg.TimeWindowPartitionsDefinition(start, written, cron_schedule=schedule, timezone="UTC")
     except dg.DagsterInvalidDefinitionError:
         raise InputError(
-            f'schedule: {schedule!r} is no cron schedule; write minute, hour, day, month and weekday, as "0 3 * * *"'
+            f'{key}: {schedule!r} is no cron schedule; write minute, hour, day, month and weekday, as "0 3 * * *"'
         ) from None
     moments: list[datetime] = []
     for days in HORIZONS:

@@ -132,6 +132,12 @@ def test_every_kind_of_source_gives_the_same_people(engine: DuckDBEngine, tmp_pa
     assert not (tmp_path / "duckdb.parquet").exists()
 
 
+def test_a_delimiter_of_two_letters_that_is_not_the_files_is_told(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """It ended with an internal error, since only delimiters of one letter were looked for."""
+    write(tmp_path, "people.csv", f"city,t\nUlm,ill,{SECRET}\nUlm,well\n")
+    assert SECRET not in refused(engine, tmp_path, {"city": QI}, source={"delimiter": "ab"})
+
+
 def test_latin_1_is_read_where_stated_and_refused_where_not(engine: DuckDBEngine, tmp_path: Path) -> None:
     write(tmp_path, "people.csv", f"city,t\nKöln,ill\n{SECRET}ß,well\n", "latin-1")
     message = refused(engine, tmp_path, {"city": QI})

@@ -49,7 +49,7 @@ def test_it_meets_in_the_last_row_of_a_large_file_what_a_run_would(
 def test_a_schedule_that_is_none_is_told_as_by_a_run(tmp_path: Path) -> None:
     """It said that a run could start, and the run ended with exit code 2."""
     spec = ReleaseSpec.load(write_dataset(tmp_path / "people", spec=policy() | {"schedule": "every day"}))
-    with pytest.raises(InputError, match="^schedule: 'every day' is no cron schedule"):
+    with pytest.raises(InputError, match=r"^schedule: 'every day' is no cron schedule"):
         dry_run(spec, Home(tmp_path / "home"), "duckdb", None, None)
 
 

@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 
 from anon_pipeline.errors import InputError
+from anon_pipeline.pipeline.automation.jobs import build_statistics_schedule
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.freshness import freshness, longest_gap
 from anon_pipeline.pipeline.runtime import Runtime
@@ -54,6 +57,15 @@ def test_a_schedule_that_is_none_is_told_and_hides_no_other_dataset(tmp_path: Pa
     keys = {one.key.to_user_string() for one in definitions.resolve_all_asset_specs()}
     assert "others/release" in keys
     assert "people/spec" in keys
+
+
+@pytest.mark.parametrize("schedule", ["nightly", "0 25 * * *", ""])
+def test_a_schedule_of_questions_that_is_none_is_told(schedule: str) -> None:
+    """Dagster's own error ended `statistics` as an internal one, and hid every other dataset in the UI."""
+    spec: Any = SimpleNamespace(dataset="people", differential_privacy=SimpleNamespace(schedule=schedule))
+    job: Any = "people_statistics"
+    with pytest.raises(InputError, match=r"^differential_privacy\.schedule: .* is no cron schedule"):
+        build_statistics_schedule(spec, job)
 
 
 def test_only_the_release_is_judged_by_its_age(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dagster as dg
 
 from anon_pipeline.pipeline.automation.past_runs import QUEUED, under_way
 from anon_pipeline.pipeline.automation.retention import expire
+from anon_pipeline.pipeline.freshness import longest_gap
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.run_tags import DATASET_TAG
 from anon_pipeline.pipeline.runtime import RUNTIME, Runtime
@@ -62,9 +63,16 @@ def build_statistics_job(spec: ReleaseSpec, runtime: Runtime | None = None) -> "
 def build_statistics_schedule(
     spec: ReleaseSpec, job: "UnresolvedAssetJobDefinition | None"
 ) -> dg.ScheduleDefinition | None:
-    """The schedule by which the questions are asked again, in UTC; this costs nothing if the source is unchanged."""
+    """The schedule by which the questions are asked again, in UTC; this costs nothing if the source is unchanged.
+
+    Raises
+    ------
+    InputError
+        If it is no schedule: Dagster's own error would hide every other dataset.
+    """
     if job is None or spec.differential_privacy is None or spec.differential_privacy.schedule is None:
         return None
+    longest_gap(spec.differential_privacy.schedule, "differential_privacy.schedule")
     return dg.ScheduleDefinition(
         name=f"{spec.dataset}_statistics_schedule",
         job=job,
