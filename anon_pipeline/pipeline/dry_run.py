@@ -73,10 +73,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     Refused
         If a manifest of a former release differs from the published one.
     """
-    if spec.schedule is not None:
-        from anon_pipeline.pipeline.freshness import longest_gap  # Dagster takes seconds to import
-
-        longest_gap(spec.schedule)
+    _require_schedules(spec)
     hierarchies_of(spec)
     require_an_answer(home, spec)
     require_one_dataset(home, spec)
@@ -97,6 +94,17 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
         _range(cpu_seconds(spec, rows, _classes(spec, looked))) if known and rows is not None else None,
         memory_gb(rows, count) if known and rows is not None else None,
     )
+
+
+def _require_schedules(spec: ReleaseSpec) -> None:
+    noise = spec.differential_privacy
+    asked = noise.schedule if noise is not None and noise.queries is not None else None
+    stated = {"schedule": spec.schedule, "differential_privacy.schedule": asked}
+    for key, schedule in stated.items():
+        if schedule is not None:
+            from anon_pipeline.pipeline.freshness import longest_gap  # Dagster takes seconds to import
+
+            longest_gap(schedule, key)
 
 
 def cpu_seconds(spec: ReleaseSpec, people: int, classes: int = 2) -> float:

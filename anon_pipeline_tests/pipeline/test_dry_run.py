@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.dry_run import ADULT, cpu_seconds, dry_run, memory_gb
+from anon_pipeline.pipeline.dry_run import ADULT, _require_schedules, cpu_seconds, dry_run, memory_gb
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end import harness
@@ -120,3 +122,10 @@ def test_more_people_never_cost_less() -> None:
     assert costs == sorted(costs)
     memory = [memory_gb(size, 2) for size in sizes]
     assert memory == sorted(memory)
+
+
+def test_a_schedule_of_questions_is_told_as_by_a_run() -> None:
+    noise = SimpleNamespace(schedule="every day", queries="queries.yaml")
+    spec: Any = SimpleNamespace(schedule=None, differential_privacy=noise)
+    with pytest.raises(InputError, match=r"^differential_privacy\.schedule: 'every day' is no cron schedule"):
+        _require_schedules(spec)
