@@ -143,17 +143,20 @@ class Home:
         return os.access(self.private, os.X_OK) and file.exists()
 
     def private_folder(self, *parts: str) -> Path:
-        """A folder of the private zone, created if absent; only the owner may enter.
+        """A folder of the private zone, created if absent with those it lies in; only the owner may enter.
 
         Raises
         ------
         InputError
             If the private zone belongs to another user.
         """
-        folder = self.private.joinpath(*parts)
-        if self.private.exists():
+        folder = self.private
+        if folder.exists():
             self._require_own()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for part in parts:  # one by one: those that `parents` makes are as open as the umask lets them
+            folder /= part
+            folder.mkdir(mode=0o700, exist_ok=True)
         return folder
 
     def _require_own(self) -> None:
