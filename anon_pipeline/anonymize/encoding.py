@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.distinct import factorized
 from anon_pipeline.engine.packing import Packing
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
@@ -88,7 +89,7 @@ def ordered_values(column: pd.Series) -> tuple[npt.NDArray[np.generic], npt.NDAr
 
 def distinct_texts(column: pd.Series) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.object_]]:
     """The place of each row among the column's distinct values, -1 where missing, and these values as texts."""
-    place, distinct = pd.factorize(column.astype(object).to_numpy())
+    place, distinct = factorized(column.astype(object).to_numpy())
     return place, np.array([str(value) for value in distinct], dtype=object)
 
 

@@ -26,6 +26,7 @@ from anon_pipeline.anonymize.labels import Labels, lowest_labels
 from anon_pipeline.anonymize.levels import median_levels, named_spans
 from anon_pipeline.anonymize.naming import Values, named_codes, scale
 from anon_pipeline.arrays import BoolArray, IntArray
+from anon_pipeline.distinct import factorized
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
@@ -411,5 +412,8 @@ def equivalence_classes(recoded: pa.Table) -> IntArray:
     `recoded` has one row per group; the result has shape (J,).
     """
     shown = recoded.to_pandas()
+    for name, column in shown.items():
+        if column.dtype == object and column.notna().all():
+            shown[name] = factorized(column, sort=True)[0]
     number: IntArray = shown.groupby(recoded.column_names, dropna=False, observed=True).ngroup().to_numpy()
     return number

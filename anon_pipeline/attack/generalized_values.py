@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from anon_pipeline.distinct import factorized
+
 #: Stands for a value that is not named.
 ANYTHING = "*"
 
@@ -217,8 +219,8 @@ def texts(column: pd.Series) -> npt.NDArray[np.object_]:
     True and "true" become the same text too. So columns whose types differ between the source and its release can be
     compared.
     """
-    codes, values = pd.factorize(column)
-    parsed = np.array([*[category(value) for value in values], None], dtype=object)
+    codes, values = factorized(column)
+    parsed: npt.NDArray[np.object_] = np.array([*[category(value) for value in values], None], dtype=object)
     return parsed[codes]
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.distinct import factorized
 from anon_pipeline.engine.base import ClassCounts, Engine
 from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
@@ -77,7 +78,7 @@ def statistics_of(
     sensitive = {}
     for column, frame in counts.sensitive.items():
         missing = frame["value"].isna().to_numpy()
-        code, values = pd.factorize(frame["value"][~missing], sort=True)
+        code, values = factorized(frame["value"][~missing], sort=True)
         codes = pd.Series(0, index=frame.index, dtype="int64")
         codes[~missing] = code + int(missing.any())
         known: tuple[Any, ...] = tuple(values.tolist())

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, IntArray
+from anon_pipeline.distinct import factorized
 from anon_pipeline.privacy.statistics import ClassStatistics
 
 #: Column of a population table that counts people; every other column is a quasi-identifier.
@@ -66,7 +67,7 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
     """Whether each class encloses each distinct value of a column, and the distinct value of each row."""
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         column = pd.Series(pd.arrays.IntegerArray(*_coded(column)))
-    place, values = pd.factorize(column, use_na_sentinel=False)
+    place, values = pd.factorize(column, use_na_sentinel=False) if column.isna().any() else factorized(column)
     missing = pd.isna(values)
     if f"{name}_low" in classes:
         (low, no_low), (high, no_high) = (_coded(classes[f"{name}_{end}"]) for end in ("low", "high"))
