@@ -16,8 +16,6 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from anon_pipeline.distinct import factorized
-
 #: Stands for a value that is not named.
 ANYTHING = "*"
 
@@ -213,13 +211,26 @@ def _number(value: Any) -> float:
         return math.nan
 
 
+def distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], Any]:
+    """The place of each value among the distinct ones, -1 where it is missing, and the distinct values.
+
+    Where all are texts, pandas takes two for one that differ after a character of code 0 only; a missing value among
+    them lets it compare whole texts.
+    """
+    if column.dtype != object:
+        place, values = pd.factorize(column)
+        return place, values
+    place, found = pd.factorize(np.array([*column, None], dtype=object))
+    return place[:-1], found
+
+
 def texts(column: pd.Series) -> npt.NDArray[np.object_]:
     """A column of categories as texts, None where missing, shape (n,); 1, 1.0 and "1" become the same text.
 
     True and "true" become the same text too. So columns whose types differ between the source and its release can be
     compared.
     """
-    codes, values = factorized(column)
+    codes, values = distinct(column)
     parsed: npt.NDArray[np.object_] = np.array([*[category(value) for value in values], None], dtype=object)
     return parsed[codes]
 

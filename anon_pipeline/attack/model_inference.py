@@ -18,9 +18,9 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray, IntArray
 from anon_pipeline.attack import model_answers, rates, roc
+from anon_pipeline.attack.generalized_values import distinct
 from anon_pipeline.attack.model_answers import Answer, Model, Question
 from anon_pipeline.attack.rates import Finding, Known, percent
-from anon_pipeline.distinct import factorized
 from anon_pipeline.errors import InputError
 
 #: How well truths fit the rows of a frame: takes features (r, f) and truths (r,), gives log-likelihoods (r,).
@@ -187,7 +187,7 @@ def _ordered(column: pd.Series) -> bool:
 
 def _texts(column: pd.Series) -> tuple[IntArray, IntArray]:
     """The number of each person's value, and for each value the place of a person who has it."""
-    found = pd.factorize(column, use_na_sentinel=False) if column.isna().any() else factorized(column)
+    found = pd.factorize(column, use_na_sentinel=False) if column.isna().any() else distinct(column)
     code = found[0].astype(np.int64)
     return code, np.unique(code, return_index=True)[1].astype(np.int64)
 
