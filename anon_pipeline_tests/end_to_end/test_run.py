@@ -102,7 +102,7 @@ def test_verify_names_how_many_stand_alone_but_never_who(template: Place, tmp_pa
     arguments = ["verify", tmp_path / "altered.parquet", "--spec", template.dataset]
     ended = command(*arguments, home=template.home.root)
     assert ended.exit_code == 3
-    assert "1 rows stand in classes that are too small" in " ".join(ended.said.split())
+    assert "1 row stands in classes that are too small" in " ".join(ended.said.split())
     assert "97" not in ended.said
     assert json.loads(command(*arguments, "--json", home=template.home.root).stdout)["smallest_class"] == 1
 
