@@ -20,7 +20,7 @@ def factorized(column: Any, sort: bool = False) -> tuple[npt.NDArray[np.intp], A
     column : series or array, shape (n,)
     sort : whether the distinct values ascend; else they come in any order
     """
-    if column.dtype == object and _has_code_0(column):
+    if (column.dtype == object or isinstance(column.dtype, pd.StringDtype)) and _has_code_0(column):
         distinct, place = np.unique(np.asarray(column), return_inverse=True)
         return place, distinct
     place, values = pd.factorize(column, sort=sort)

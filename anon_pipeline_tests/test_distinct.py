@@ -56,8 +56,10 @@ def test_a_population_counts_those_alone_whom_a_class_encloses() -> None:
     assert population.tolist() == [10, 2]
 
 
-def test_groups_and_attacks_see_the_difference() -> None:
-    column = pd.Series(PADDED)
+@pytest.mark.parametrize("dtype", [object, "string", "string[pyarrow]"])
+def test_groups_and_attacks_see_the_difference(dtype: Any) -> None:
+    column = pd.Series(PADDED, dtype=dtype)
+    assert len(set(factorized(column)[0])) == 3
     domain, codes = learn_domain("town", column)
     assert (len(domain.values), codes.tolist()) == (3, [1, 3, 1, 2])
     assert equivalence_classes(pa.table({"town": PADDED})).tolist() == [0, 2, 0, 1]

@@ -217,7 +217,7 @@ def distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], Any]:
     Where all are texts, pandas takes two for one that differ after a character of code 0 only; a missing value among
     them lets it compare whole texts.
     """
-    if column.dtype != object:
+    if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
         place, values = pd.factorize(column)
         return place, values
     place, found = pd.factorize(np.array([*column, None], dtype=object))
