@@ -147,6 +147,13 @@ def loss_as_released(
     return {name: lost[name] for name in losses}  # without the cohorts of sequential publication
 
 
+def counting_withheld(lost: dict[str, float], cells: Cells, withheld: int) -> dict[str, float]:
+    """The same losses where more people are withheld, of whom there is no cell; each has lost all, as if suppressed."""
+    share = cells.n / (cells.n + withheld)
+    varied = {domain.name for domain in cells.domains if domain.apart}  # a constant column has nothing to lose
+    return {name: 1.0 - (1.0 - loss) * share if name in varied else loss for name, loss in lost.items()}
+
+
 def loss_as_told(
     cells: Cells, class_of_cell: IntArray, losses: dict[str, float], released_class: IntArray
 ) -> dict[str, float]:

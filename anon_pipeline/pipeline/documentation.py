@@ -50,7 +50,7 @@ _PARAGRAPHS = {
     ),
     "followed_people": (
         "The people with their cohort: who was in the same class of each of the last {window} releases, or in none. "
-        "Private.",
+        "Without those who are held back, of whom no later step knows. Private.",
     ),
     "trained_model": (
         "The model of {target} that guides the grouping, fitted once on everybody and once without each fold.",

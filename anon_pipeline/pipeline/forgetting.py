@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import BoolArray
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.pipeline.sequential_publication import WITHHELD_PEOPLE
 from anon_pipeline.pipeline.stages import stored_folder
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.spec import ReleaseSpec
 
-#: The steps whose results hold the identifiers of everybody in the table.
-WITH_IDENTIFIERS = ("raw_data", "followed_people")
+#: The steps whose results hold the identifiers of everybody in the table, and the files in which they are.
+WITH_IDENTIFIERS = {"raw_data": (DATA,), "followed_people": (DATA, WITHHELD_PEOPLE)}
 
 
 @dataclass(frozen=True)
@@ -116,19 +117,25 @@ def _still_there(home: Home, spec: ReleaseSpec, asked: Iterable[pa.Array]) -> in
     None if there is none, as where retention or a person has removed it.
     """
     texts = pa.concat_arrays([identifiers.cast(pa.string()) for identifiers in asked]).unique()
-    most: int | None = None
-    for step in WITH_IDENTIFIERS:
+    found = []
+    for step, files in WITH_IDENTIFIERS.items():
         folder = stored_folder(home, spec.dataset, step)
-        try:
-            table = None if folder is None else folder / DATA
-            if table is None or spec.person not in pq.read_schema(table).names:
-                continue
-        except FileNotFoundError:
-            continue
-        with pq.ParquetFile(table) as stored:
-            there = [
-                pc.is_in(batch.column(0).cast(pa.string()), texts).to_numpy(zero_copy_only=False).sum()
-                for batch in stored.iter_batches(columns=[spec.person])
-            ]
-        most = max(most or 0, int(sum(there)))
-    return most
+        of_files = [] if folder is None else [_among(texts, folder / file, str(spec.person)) for file in files]
+        if of_files and of_files[0] is not None:
+            found.append(sum(there or 0 for there in of_files))
+    return max(found, default=None)
+
+
+def _among(texts: pa.Array, table: Path, person: str) -> int | None:
+    """How many people of a stored table have one of these identifiers; None where there is no table that tells."""
+    try:
+        if person not in pq.read_schema(table).names:
+            return None
+    except FileNotFoundError:
+        return None
+    with pq.ParquetFile(table) as stored:
+        there = [
+            pc.is_in(batch.column(0).cast(pa.string()), texts).to_numpy(zero_copy_only=False).sum()
+            for batch in stored.iter_batches(columns=[person])
+        ]
+    return int(sum(there))

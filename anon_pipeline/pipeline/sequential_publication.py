@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
@@ -23,7 +25,7 @@ from anon_pipeline.release import fineness
 from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
+from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company, may_be_released
 from anon_pipeline.sequential.guarantees import Intersection, intersection
 from anon_pipeline.sequential.republication import (
     Demands,
@@ -35,13 +37,15 @@ from anon_pipeline.sequential.republication import (
 )
 from anon_pipeline.sequential.same_people import require_same_people
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
-from anon_pipeline.tables import Cells
+from anon_pipeline.tables import HISTORY, Cells
 
 #: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "across_releases"
 CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 #: Beside the people who are followed: the class of each cohort in the newest former release.
 NEWEST = "newest_classes.npy"
+#: And the identifiers of those who are withheld, of whom no later step knows.
+WITHHELD_PEOPLE = "withheld.parquet"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -94,6 +98,42 @@ def with_company(cohorts: Cohorts, run: Run, window: release_history.Window) -> 
     newest = window.members[-1].version
     history = in_company(cohorts.history, cohorts.departed, cohorts.person, _k(run.spec), run.key, newest)
     return dataclasses.replace(cohorts, history=history)
+
+
+def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, everybody: Path, destination: Path, withheld: Path) -> int:
+    """Write the people who can be released, without those who are withheld; returns how many these are.
+
+    Whoever is withheld is in no released row. So nothing that is made later may look at them: a model that had learned
+    from them would group others by their values, and whoever knows all people and groups again could tell who of those
+    who are gone was still in the table.
+
+    Parameters
+    ----------
+    everybody : the table with everybody's cohort
+    destination : the same table without those who are withheld
+    withheld : the identifiers of these
+
+    Raises
+    ------
+    InputError
+        If nobody can be released.
+    """
+    k, ones = _k(spec), np.ones(len(cohorts.history), dtype=np.int64)
+    staying = np.unique(cohorts.history[may_be_released(cohorts.history, ones, k)])
+    if not len(staying):
+        raise InputError(f"nobody can be released: of no cohort are {k} people left")
+    number = 0
+    with pq.ParquetFile(everybody) as table:
+        schema = table.schema_arrow
+        alone = pa.schema([schema.field(str(spec.person))])
+        with pq.ParquetWriter(destination, schema) as inside, pq.ParquetWriter(withheld, alone) as outside:
+            for rows in table.iter_batches():
+                stays = pa.array(np.isin(rows.column(HISTORY).to_numpy(), staying))
+                inside.write_batch(rows.filter(stays))
+                others = rows.select([str(spec.person)]).filter(pc.invert(stays))
+                outside.write_batch(others)
+                number += len(others)
+    return number
 
 
 def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
@@ -218,7 +258,8 @@ def published_intersection(overlap: Intersection, people: int, k: int, noise: No
 
 def _people_by_cohort(followed: Stage, cells: Cells, people: ClassStatistics) -> PeopleByCohort:
     """The people who are followed; `cells` have their cohort as last column, and `people` are counted by them."""
-    return PeopleByCohort(cells, people, np.load(followed.folder / NEWEST, allow_pickle=False))
+    newest = np.load(followed.folder / NEWEST, allow_pickle=False)
+    return PeopleByCohort(cells, people, newest, followed.facts["withheld"])
 
 
 def _demands(spec: ReleaseSpec) -> Demands:

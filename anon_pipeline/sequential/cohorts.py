@@ -94,7 +94,7 @@ def place(
     history : cohort of each row, 0 for newcomers, `WITHHELD` for those who are withheld in any case, shape (n,)
     counts : people of each row, shape (n,)
     """
-    released = _large_enough(history, counts, minimum_size.k)
+    released = may_be_released(history, counts, minimum_size.k)
     ranks = feature_matrix(tree.features, codes)
     node = np.zeros(len(codes), dtype=np.int64)
     active = np.flatnonzero(released)
@@ -117,8 +117,14 @@ def place(
     return np.where(released, node, NOT_RELEASED)
 
 
-def _large_enough(history: IntArray, counts: IntArray, k: int) -> BoolArray:
-    """Which groups may be released at all, shape (n,): none of a cohort of which fewer than k people are left."""
+def may_be_released(history: IntArray, counts: IntArray, k: int) -> BoolArray:
+    """Which groups may be released at all, shape (n,): none of a cohort of which fewer than k people are left.
+
+    Parameters
+    ----------
+    history : cohort of each group, 0 for newcomers, `WITHHELD` for those who are withheld in any case, shape (n,)
+    counts : people of each group, shape (n,)
+    """
     people = np.bincount(history - WITHHELD, weights=counts)
     result: BoolArray = (history != WITHHELD) & (people >= k)[history - WITHHELD]
     return result

@@ -130,11 +130,13 @@ class PeopleByCohort:
         `WITHHELD`
     people : the sensitive columns, counted per cell
     former_class : of each cohort in the newest former release, -1 for none; by the number of the cohort, (cohorts,)
+    withheld : how many more people are withheld, of whom there is no cell
     """
 
     cells: Cells
     people: ClassStatistics
     former_class: IntArray
+    withheld: int = 0
 
     def numbers(self) -> IntArray:
         """The cohort of each cell, 0 for newcomers, `WITHHELD` for people who are withheld, shape (C,)."""
@@ -202,7 +204,7 @@ def group_sequentially(
     kept = len(tried) == 2 and losses[1] <= losses[0] * (1 + refit)
     routing, node = tried[kept]
     # People who are withheld for company were drawn at random, so that of their variance about the same part is lost.
-    share = cells.counts[staying].sum() / cells.n
+    share = cells.counts[staying].sum() / (cells.n + cohorts.withheld)
     telling = _outputs(cohorts, demands, telling=True)[staying]
     losses = [1 - (1 - _lost(telling, cells.counts[staying], node[staying])) * share for _, node in tried]
     if not (node != NOT_RELEASED).any():
@@ -218,7 +220,7 @@ def group_sequentially(
         lost_otherwise=losses[not kept] if len(tried) == 2 else float("nan"),
         grouping=Grouping(
             class_of_cell=class_of_cell,
-            withheld_people=int(cells.counts[node == NOT_RELEASED].sum()),
+            withheld_people=int(cells.counts[node == NOT_RELEASED].sum()) + cohorts.withheld,
             sizes=classes.sizes(grouped, class_of_cell, number),
             summaries=summaries,
             information_loss=classes.information_loss(grouped, class_of_cell, number, summaries),

@@ -107,7 +107,7 @@ def test_a_run_asks_unless_its_spec_says_why_nobody_stays_alike(
     content |= {} if why is None else {"across_releases_unlike": why}
     spec = ReleaseSpec.model_validate(content)
     run: Any = SimpleNamespace(spec=spec, home=None, key=None)
-    followed: Any = SimpleNamespace(facts={"former": ["a"]}, folder=tmp_path)
+    followed: Any = SimpleNamespace(facts={"former": ["a"], "withheld": 0}, folder=tmp_path)
     if why is not None:
         assert sequential_publication.group(run, followed, cohorts.cells, cohorts.people).kept
         assert spec.policy()["across_releases_unlike"] == why

@@ -23,11 +23,11 @@ def unshared_values(
 ) -> pd.DataFrame:
     """The number of values in the tables of a candidate that fewer than k people share, per quasi-identifier.
 
-    The people per value are counted in the stored table that was grouped. Every value of the released table must be in
-    the class table.
+    The people per value are counted in the stored table that was grouped, in which nobody is who was withheld before.
+    Every value of the released table must be in the class table.
     """
     classes = pd.read_parquet(candidate.folder / CLASSES)
-    left_out = int(candidate.facts["suppressed"]) + int(candidate.facts["waiting"])
+    left_out = int(candidate.facts["suppressed"]) + int(candidate.facts["waiting"]) - raw.facts.get("withheld", 0)
     levels, hierarchies = levels_of(spec), hierarchies_of(spec)
     unshared = {}
     for name in spec.quasi_identifiers:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.anonymize.classes import loss_as_told
+from anon_pipeline.anonymize.classes import counting_withheld, loss_as_told
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
@@ -38,16 +38,19 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
     grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
-    suppressed = int(cells.counts[grouping.class_of_cell < 0].sum()) - grouping.withheld_people
+    withheld = int(people.facts.get("withheld", 0))  # of whom there is no cell
+    in_no_class = int(cells.counts[grouping.class_of_cell < 0].sum())
     units = {name: column.unit for name, column in spec.columns.items()}
     recoded = recoded_table(grouping.summaries, spec.recode.form)
     released_class = equivalence_classes(recoded)
     facts: dict[str, Any] = {
-        "suppressed": suppressed,
+        "suppressed": in_no_class + withheld - grouping.withheld_people,
         "waiting": grouping.withheld_people,
-        "released": cells.n - suppressed - grouping.withheld_people,
+        "released": cells.n - in_no_class,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
-        "information_loss": loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class),
+        "information_loss": counting_withheld(
+            loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class), cells, withheld
+        ),
         "apart": {domain.name: domain.apart for domain in cells.domains},
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
@@ -76,11 +79,11 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         {
             "schema": released_schema(spec, engine.columns(folder / DATA)),
             "lineage": Lineage(PEOPLE, manifest.lineage(spec)),
-            "suppressed": suppressed,
+            "suppressed": facts["suppressed"],
             **class_size_metadata(manifest.class_sizes(grouping.sizes)),
             **individual_risk,
         },
-        {"released": facts["released"], "suppressed": suppressed, **individual_risk},
+        {"released": facts["released"], "suppressed": facts["suppressed"], **individual_risk},
     )
 
 

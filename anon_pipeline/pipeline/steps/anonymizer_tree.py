@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from anon_pipeline.anonymize.classes import counting_withheld
 from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline.anonymize.policy import mean_loss, protected_columns, tree_of
 from anon_pipeline.anonymize.storage import load_cells
@@ -40,7 +41,8 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
         grouping = sequential.grouping
         grouping.save(folder)
         facts |= {"kept": sequential.kept, "lost": sequential.lost, "lost_otherwise": sequential.lost_otherwise}
-    facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(grouping.information_loss)}
+    lost = counting_withheld(grouping.information_loss, cells, int(people.facts.get("withheld", 0)))
+    facts |= {"classes": len(grouping.sizes), "information_loss": mean_loss(lost)}
     log.info("%s: %s", spec.dataset, number_of(facts["classes"], "class", "classes"))
     sizes = class_size_metadata(manifest.class_sizes(grouping.sizes))
     return StepResult(facts, metadata={**sizes, "information_loss": facts["information_loss"]}, metrics=facts)

@@ -1,4 +1,7 @@
-"""The people with their cohort: people who were in the same class in each of the last releases."""
+"""The people who can be released, with their cohort: who was in the same class in each of the last releases.
+
+People who are withheld are left out here, before anything is learned or grouped.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.pipeline.sequential_publication import NEWEST, cohorts_of, with_company
+from anon_pipeline.pipeline.sequential_publication import (
+    NEWEST,
+    WITHHELD_PEOPLE,
+    cohorts_of,
+    leave_out_withheld,
+    with_company,
+)
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.release.publish import DATA
@@ -15,9 +24,15 @@ from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.row_numbers import NumberedPeople, require_no_row_numbers
 from anon_pipeline.tables import HISTORY
 
+#: The table with everybody's cohort, until those who are withheld are left out of it.
+EVERYBODY = "everybody.parquet"
+
 
 def follow(run: Run, folder: Path, people: Stage) -> StepResult:
-    """Write the people with a column for their cohort, and which class of the newest release each cohort comes from."""
+    """Write the people with a column for their cohort, and which class of the newest release each cohort comes from.
+
+    Who is withheld is in a file of identifiers alone, by which `forget` sees that they are still in the source.
+    """
     spec, engine = run.spec, run.engine
     key = release_history.key(run.home, spec.dataset)
     release_history.finish_forgetting(run.home, spec.dataset)
@@ -31,25 +46,29 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         "gone": int(cohorts.departed.sum()),
     }
     cohorts = with_company(cohorts, run, window)
+    everybody = folder / EVERYBODY
     engine.add_column(
         people.folder / DATA,
         str(spec.person),
         HISTORY,
         lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
-        folder / DATA,
+        everybody,
     )
     newest = window.newest_classes()
     np.save(folder / NEWEST, newest)
     if window.members and spec.across_releases_unlike is None:
-        numbered = NumberedPeople.of(folder / DATA, str(spec.person), spec.quasi_identifiers, newest)
+        numbered = NumberedPeople.of(everybody, str(spec.person), spec.quasi_identifiers, newest)
         if numbered is not None:
             require_no_row_numbers(numbered, str(spec.person))
+    counted["withheld"] = leave_out_withheld(cohorts, spec, everybody, folder / DATA, folder / WITHHELD_PEOPLE)
+    everybody.unlink()
     log.info(
-        "%s: beside %s former releases %s people are new, and %s have gone",
+        "%s: beside %s former releases %s people are new, %s have gone, and %s are held back",
         spec.dataset,
         len(window.members),
         f"{counted['newcomers']:,}",
         f"{counted['gone']:,}",
+        f"{counted['withheld']:,}",
     )
     metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
     return StepResult({**people.facts, **counted, "made_from": made_from}, metadata=counted, metrics=metrics)
