@@ -22,6 +22,8 @@ from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.engine.foreign_files import refuse_unused
+from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
@@ -136,6 +138,7 @@ def attack_table(
         For a file that cannot be read or has no rows, or a column that is not there.
     """
     table, control = files.table, files.control
+    refuse_unused(files.written, [path for path in (table, files.original, control) if path is not None])
     released = _read(table, scratch / "table", files.written)
     people = _people(files.original, scratch / "original", files.written, roles)
     others = None if control is None else _people(control, scratch / "control", files.written, roles)
@@ -188,7 +191,8 @@ def attack_table(
 def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool = False) -> pd.DataFrame:
     """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing."""
     scratch.mkdir()
-    return _plain_table(path, DuckDBEngine(scratch).import_table(path, scratch, written=written), nested)
+    here = None if written is None else as_that_kind(written, path)  # the other files may be texts, and this one none
+    return _plain_table(path, DuckDBEngine(scratch).import_table(path, scratch, written=here), nested)
 
 
 def _plain_table(path: Path, parquet: Path, nested: bool = False) -> pd.DataFrame:

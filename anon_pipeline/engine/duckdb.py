@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import duckdb
 
-from anon_pipeline.engine import beside_source, sources
+from anon_pipeline.engine import beside_source, foreign_files, sources
 from anon_pipeline.engine.base import ColumnSurvey, Survey
 from anon_pipeline.engine.duckdb_session import DuckDBSession
 from anon_pipeline.engine.relational import SqlEngine
@@ -115,7 +115,7 @@ class DuckDBEngine(SqlEngine):
         self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
     ) -> Path:
         with self._session() as session:
-            return sources.import_table(session.connection, session, path, scratch, measured, written)
+            return foreign_files.import_table(session.connection, session, path, scratch, measured, written)
 
     def import_people(self, path: Path, scratch: Path, spec: ReleaseSpec, source: Source) -> Path:
         """A file of people beside the source of a spec, read as `source` and the spec's columns say, as Parquet."""

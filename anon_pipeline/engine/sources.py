@@ -12,7 +12,6 @@ from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from anon_pipeline.engine.databases import store_duckdb, store_sqlite
 from anon_pipeline.engine.lake_tables import store_table
@@ -29,12 +28,12 @@ from anon_pipeline.engine.plain_tables import (
 )
 from anon_pipeline.engine.records import with_fields
 from anon_pipeline.engine.servers import SERVERS, store_server
-from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.stated import as_stated
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
 from anon_pipeline.engine.text_encoding import encoding_of
 from anon_pipeline.engine.text_files import DOUBLED, delimiter_of_header, text_relation
-from anon_pipeline.engine.typed import OpenSource, Reader, detected
+from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.unpacked import is_text, is_workbook
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
@@ -204,10 +203,14 @@ def _refuse_stray_keys(source: Source, path: Path, kind: str) -> None:
         return
     keys, has = (OF_LETTERS, "a workbook") if kind == "csv" else ((*OF_LINES, *OF_LETTERS), "such a table")
     for key in keys:
-        value = getattr(source, key)
-        is_said = value.lower() not in ("utf-8", "utf8") if key == "encoding" else value != _default(key)
-        if is_said:
+        if is_said(source, key):
             raise InputError(f"source.{key}: is said of text files, and {has} has none; remove it")
+
+
+def is_said(source: Source, key: str) -> bool:
+    """Whether a source states a key of text files, and not what it means where it is absent."""
+    value = getattr(source, key)
+    return value.lower() not in ("utf-8", "utf8") if key == "encoding" else bool(value != _default(key))
 
 
 def _default(key: str) -> object:
@@ -384,32 +387,6 @@ def harmless(error: BaseException) -> str:
     return f"the library reported {type(error).__name__}"
 
 
-def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> Path:
-    """The rows of a file of SPSS, Stata or SAS, as `releases export` writes them, in the types that the file states."""
-    stored = destination.with_name("survey.parquet")
-    try:
-        selected = store_survey_file(path, stored, path.name)
-        _check_foreign_names(path.name, pq.read_schema(stored).names)
-        with exactly(stored) as (place,):
-            rows = f"SELECT {selected} FROM read_parquet({place}, {PLAIN})"
-            connection.execute(f"COPY ({rows}) TO {literal(str(destination))} (FORMAT parquet)")
-        return destination
-    finally:
-        stored.unlink(missing_ok=True)
-
-
-def _check_foreign_names(label: str, names: Sequence[str]) -> None:
-    """Refuse names that stand twice, and those of our own columns: by `#people` a row would count as many people.
-
-    Raises
-    ------
-    InputError
-        Naming the column.
-    """
-    check_names(label, names)
-    refuse_reserved(label, names)
-
-
 def refuse_reserved(label: str, names: Sequence[str]) -> None:
     """
     Raises
@@ -427,54 +404,3 @@ def with_found_encoding(path: Path, written: Source | None) -> Source:
     if "encoding" in source.model_fields_set or is_workbook(path):
         return source
     return source.model_copy(update={"encoding": encoding_of(path)[0]})
-
-
-def import_table(
-    connection: duckdb.DuckDBPyConnection,
-    reader: Reader,
-    path: Path,
-    scratch: Path,
-    measured: Sequence[str] = (),
-    written: Source | None = None,
-) -> Path:
-    """Any CSV, workbook, Parquet, SPSS, Stata or SAS table as a Parquet file, for reading it as an outsider would.
-
-    The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
-    become numbers, if all their fields are numbers, since the order of their values matters.
-
-    Raises
-    ------
-    InputError
-        For a file that is no such table, or has a column with a name that is used for counting.
-    """
-    if not path.exists():
-        raise InputError(f"{path}: there is no such file")
-    try:
-        if path.is_file() and kind_of(path) == "parquet":
-            _check_foreign_names(path.name, pq.read_schema(path).names)
-            return path
-        destination = scratch / "imported.parquet"
-        if path.is_file() and is_survey_file(path):
-            return _imported_survey_file(connection, path, destination)
-        if (path / "data.parquet").is_file():
-            raise InputError(f"{path}: is a folder; name the table in it, {path / 'data.parquet'}")
-        if not path.is_file() or kind_of(path) != "csv":
-            raise InputError(
-                f"{path}: is no CSV or Parquet file, workbook, or file of SPSS, Stata or SAS; convert it to one of them"
-            )
-        stated = with_found_encoding(path, written)
-        with text_relation(connection, stated, path, path.name, scratch, whole=True) as rows:
-            source = OpenSource(rows, path.name)
-            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
-            _check_foreign_names(path.name, names)
-            select = []
-            for name in names:
-                number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
-                select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
-            people = f"SELECT {', '.join(select)} FROM {source.relation}"
-            connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
-        return destination
-    except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: cannot be read: {harmless(error)}") from None
-    except PermissionError:
-        raise InputError(f"{path.name}: cannot be read: permission denied") from None

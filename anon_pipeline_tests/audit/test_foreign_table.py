@@ -18,13 +18,14 @@ from anon_pipeline.audit.foreign_table import (
     Files,
     Roles,
     _is_ordered,
+    _read,
     _share_with_an_equal,
     _with_spans_of_years,
     _written_otherwise,
     attack_table,
 )
 from anon_pipeline.errors import InputError
-from anon_pipeline.spec import ColumnType, ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
 
 ROLES = Roles(list(QUASI), ["ill", "cost"])
@@ -108,6 +109,12 @@ def test_a_csv_says_the_same_as_a_parquet_file(folder: Path, tmp_path: Path) -> 
     second = attacked(folder, tmp_path / "b", "planted.csv", original="people.csv", targets=N)
     assert first.knowledge == second.knowledge
     assert leak(first).attack == leak(second).attack
+
+
+def test_what_is_said_of_text_files_is_said_of_those_among_the_files(folder: Path, tmp_path: Path) -> None:
+    """The table may be a CSV with semicolons and the original a Parquet file."""
+    written = Source(path="release.csv", delimiter=";", encoding="cp1252")
+    assert len(_read(folder / "people.parquet", tmp_path / "scratch", written)) == N
 
 
 @pytest.mark.long

@@ -102,6 +102,14 @@ def test_files_of_a_folder_may_differ_where_it_is_said(table: Path, command: tup
     assert run(*(word.replace("people", "others") for word in command), folder, "--json").code != 0
 
 
+@pytest.mark.parametrize("command", [("init", "people", "--from"), ("profile",)])
+def test_a_single_file_has_no_others_to_differ_from(table: Path, command: tuple[str, ...]) -> None:
+    """The option was ignored: whoever gives it expects all files of a folder to be read."""
+    said = f"--union-by-name: is said of folders of Parquet files, and {table} is none; leave it out"
+    assert sentence(*command, table, "--union-by-name") == said
+    assert not (table.parent / "data/people").exists()
+
+
 @pytest.mark.long
 def test_who_is_forgotten_is_counted(table: Path, home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(out, "width", 30)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -114,6 +117,29 @@ def test_the_format_of_a_table_is_detected_or_stated(table: Path) -> None:
         *("--delimiter", "|", "--encoding", "cp1252"),
     )
     assert (ended.code, ended.json["rows"]) == (0, 2)
+
+
+OF_LETTERS = [("--delimiter", ";"), ("--encoding", "cp1252")]
+
+
+@pytest.mark.parametrize("option", OF_LETTERS)
+@pytest.mark.parametrize("kind", ["parquet", "xlsx", "dta"])
+def test_what_is_said_of_text_files_is_not_ignored_for_another_table(
+    table: Path, option: tuple[str, str], kind: str
+) -> None:
+    """Both options were taken for a Parquet file without a word, and an encoding that does not exist, too."""
+    file, frame = table.with_suffix(f".{kind}"), pd.DataFrame({"age": [20, 20, 20]})
+    {"parquet": frame.to_parquet, "xlsx": frame.to_excel, "dta": frame.to_stata}[kind](file)
+    said = sentence("verify", file, "--quasi-identifiers", "age", "--k", "3", *option)
+    assert said == f"{option[0]}: is said of text files, and people.{kind} is none; leave it out"
+
+
+@pytest.mark.parametrize("option", OF_LETTERS)
+def test_an_option_of_text_files_needs_one_among_the_files_of_an_attack(table: Path, option: tuple[str, str]) -> None:
+    pq.write_table(pa.table({"age": [20, 20, 20]}), table.with_suffix(".parquet"))
+    file = table.with_suffix(".parquet")
+    said = sentence("attack", file, "--original", file, "--quasi-identifiers", "age", *option)
+    assert said == f"{option[0]}: is said of text files, and none of these files is one; leave it out"
 
 
 @pytest.mark.parametrize(

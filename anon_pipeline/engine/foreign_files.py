@@ -1,0 +1,129 @@
+"""Any table of another tool as a Parquet file, for reading it as an outsider would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from anon_pipeline.engine.parquet_files import check_names
+from anon_pipeline.engine.paths import PLAIN, exactly
+from anon_pipeline.engine.sources import (
+    OF_LETTERS,
+    harmless,
+    is_said,
+    kind_of,
+    refuse_reserved,
+    with_found_encoding,
+)
+from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
+from anon_pipeline.engine.text_files import text_relation
+from anon_pipeline.engine.typed import OpenSource, Reader, detected
+from anon_pipeline.engine.unpacked import is_workbook
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType, Source
+
+
+def refuse_unused(written: Source | None, paths: Sequence[Path]) -> None:
+    """Refuse what is said of text files where no file is one: it would be ignored, and whoever says it expects more.
+
+    Raises
+    ------
+    InputError
+        Naming the option.
+    """
+    for option in (key for key in OF_LETTERS if written is not None and is_said(written, key)):
+        if not any(_may_be_text(path) for path in paths):
+            none = f"{paths[0].name} is none" if len(paths) == 1 else "none of these files is one"
+            raise InputError(f"--{option}: is said of text files, and {none}; leave it out")
+
+
+def _may_be_text(path: Path) -> bool:
+    """Whether a file is a text and no workbook, or cannot be read, of which its reader will say why."""
+    with suppress(InputError, OSError):
+        return not path.is_file() or (kind_of(path) == "csv" and not is_workbook(path))
+    return True
+
+
+def import_table(
+    connection: duckdb.DuckDBPyConnection,
+    reader: Reader,
+    path: Path,
+    scratch: Path,
+    measured: Sequence[str] = (),
+    written: Source | None = None,
+) -> Path:
+    """Any CSV, workbook, Parquet, SPSS, Stata or SAS table as a Parquet file, for reading it as an outsider would.
+
+    The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
+    become numbers, if all their fields are numbers, since the order of their values matters.
+
+    Raises
+    ------
+    InputError
+        For a file that is no such table, or has a column with a name that is used for counting; for what is said of
+        text files where it is none.
+    """
+    if not path.exists():
+        raise InputError(f"{path}: there is no such file")
+    refuse_unused(written, [path])
+    try:
+        if path.is_file() and kind_of(path) == "parquet":
+            _check_foreign_names(path.name, pq.read_schema(path).names)
+            return path
+        destination = scratch / "imported.parquet"
+        if path.is_file() and is_survey_file(path):
+            return _imported_survey_file(connection, path, destination)
+        if (path / "data.parquet").is_file():
+            raise InputError(f"{path}: is a folder; name the table in it, {path / 'data.parquet'}")
+        if not path.is_file() or kind_of(path) != "csv":
+            raise InputError(
+                f"{path}: is no CSV or Parquet file, workbook, or file of SPSS, Stata or SAS; convert it to one of them"
+            )
+        stated = with_found_encoding(path, written)
+        with text_relation(connection, stated, path, path.name, scratch, whole=True) as rows:
+            source = OpenSource(rows, path.name)
+            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
+            _check_foreign_names(path.name, names)
+            select = []
+            for name in names:
+                number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
+                select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
+            people = f"SELECT {', '.join(select)} FROM {source.relation}"
+            connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
+        return destination
+    except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
+        raise InputError(f"{path.name}: cannot be read: {harmless(error)}") from None
+    except PermissionError:
+        raise InputError(f"{path.name}: cannot be read: permission denied") from None
+
+
+def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> Path:
+    """The rows of a file of SPSS, Stata or SAS, as `releases export` writes them, in the types that the file states."""
+    stored = destination.with_name("survey.parquet")
+    try:
+        selected = store_survey_file(path, stored, path.name)
+        _check_foreign_names(path.name, pq.read_schema(stored).names)
+        with exactly(stored) as (place,):
+            rows = f"SELECT {selected} FROM read_parquet({place}, {PLAIN})"
+            connection.execute(f"COPY ({rows}) TO {literal(str(destination))} (FORMAT parquet)")
+        return destination
+    finally:
+        stored.unlink(missing_ok=True)
+
+
+def _check_foreign_names(label: str, names: Sequence[str]) -> None:
+    """Refuse names that stand twice, and those of our own columns: by `#people` a row would count as many people.
+
+    Raises
+    ------
+    InputError
+        Naming the column.
+    """
+    check_names(label, names)
+    refuse_reserved(label, names)
