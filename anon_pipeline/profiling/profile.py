@@ -21,6 +21,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.infinity import question_of_infinity
+from anon_pipeline.profiling.negatives import REMARK, has_negatives_of_accounts
 from anon_pipeline.profiling.proposal import (
     AS_NUMBERS,
     NEARLY_SETTLES,
@@ -142,7 +143,10 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         levels = reading.levels.get(name, ()) if proposal.type is ColumnType.CATEGORICAL else ()
         infinite = question_of_infinity(survey.sample.column(name), proposal.type)
         asked, unit = _still_asked(proposal, {**written[1], **infinite}), reading.units.get(name)
-        proposals[name] = replace(proposal, format=written[0], asked=asked, levels=levels, unit=unit)
+        why = proposal.why
+        if "type" not in written[1] and _holds_negatives_of_accounts(survey, proposal):
+            why += f"; {REMARK}"
+        proposals[name] = replace(proposal, why=why, format=written[0], asked=asked, levels=levels, unit=unit)
     return Profile(
         survey.rows,
         survey.sample.num_rows,
@@ -216,6 +220,12 @@ def _ask_about_words_among_numbers(proposals: dict[str, Proposal], reading: Read
         if proposal.of_own_texts and doubt is not None:
             question = AS_NUMBERS.format(doubt.partition(";")[0])
             proposals[name] = replace(proposal, role=Role.EXCLUDE, question=question)
+
+
+def _holds_negatives_of_accounts(survey: Survey, proposal: Proposal) -> bool:
+    column = survey.sample.column(proposal.name)
+    is_text = proposal.type is ColumnType.CATEGORICAL and pa.types.is_string(column.type)
+    return is_text and has_negatives_of_accounts(texts_of(column))
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:

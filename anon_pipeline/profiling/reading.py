@@ -20,6 +20,7 @@ from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.errors import number_of
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.file_format import file_format
+from anon_pipeline.profiling.negatives import REMEDY, is_negative_of_accounts
 from anon_pipeline.profiling.special_categories import is_of_kinds
 from anon_pipeline.profiling.value_formats import MARKERS, Numbers, dates_of, numbers_of, other_values, sentinels_of
 from anon_pipeline.spec import Column, ColumnType, Role, Source
@@ -218,9 +219,11 @@ class _Columns:
             return
         rows = sum(value in set(others) for value in survey.sample.column(name).to_pylist())
         hold, texts = ("row holds" if rows == 1 else "rows hold"), ("text" if len(others) == 1 else "texts")
+        remedy = f"numeric and {'this' if len(others) == 1 else 'these'} {texts} under missing"
+        if any(map(is_negative_of_accounts, others)):  # a number that is declared missing would be lost
+            remedy = REMEDY
         self.asked_of.setdefault(name, {})["type"] = (
-            f"{rows} {hold} {len(others)} {texts} among numbers; write categorical, or numeric and "
-            f"{'this' if len(others) == 1 else 'these'} {texts} under missing"
+            f"{rows} {hold} {len(others)} {texts} among numbers; write categorical, or {remedy}"
         )
 
     def add_dates(self, name: str, values: Sequence[str]) -> None:

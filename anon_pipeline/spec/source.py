@@ -15,8 +15,8 @@ from anon_pipeline.spec.parts import Strict
 OF_FILES = {"sheet", "delimiter", "encoding", "skip", "header", "names", "union_by_name", "partitions"}
 #: Formats of tables that keep their former states; each is a key of `source`.
 TABLES = ("delta", "iceberg")
-#: A currency or a unit: nothing of which a number itself may consist.
-SYMBOL = r"[^\d\s.,'\u2019+\-]{1,10}"
+#: A currency or a unit: nothing of which a number itself may consist, and no dash of any length, which may be its sign.
+SYMBOL = r"[^\d\s.,'\u2019+\-\u2010-\u2015\u2212]{1,10}"
 
 #: A name on a path: unquoted or, if it has a dot or a quote, in double quotes, with inner quotes doubled.
 STEP = re.compile(r'"((?:[^"]|"")+)"|([^."]+)')
@@ -195,7 +195,9 @@ class Source(Strict):
     @classmethod
     def _are_no_parts_of_numbers(cls, symbols: tuple[str, ...]) -> tuple[str, ...]:
         for symbol in symbols:
-            if not re.fullmatch(SYMBOL, symbol) or symbol in ("e", "E"):
+            # Brackets around a number, as accounts write it, are its sign: left out, -5 would be read as 5.
+            is_open = symbol.count("(") != symbol.count(")")
+            if not re.fullmatch(SYMBOL, symbol) or symbol in ("e", "E") or is_open:
                 raise ValueError(f"{symbol!r} could be a part of a number; write a currency or a unit, such as $ or kg")
         return symbols
 

@@ -95,7 +95,7 @@ def test_amounts_in_two_currencies_are_not_added_up() -> None:
 @pytest.mark.long
 @given(
     number=st.decimals(-(10**12), 10**12, places=2),
-    symbol=st.sampled_from(["$", "US$", "%", "kg", "zł", "^", "a|b", "(", "\\d"]),
+    symbol=st.sampled_from(["$", "US$", "%", "kg", "zł", "^", "a|b", "(kg)", "[", "\\d"]),
     signs=st.sampled_from([(".", ","), (",", "."), (",", " "), (".", None)]),
     beside=st.sampled_from(
         ["{sign}{symbol}{digits}", "{symbol} {sign}{digits}", "{sign}{digits}{symbol}", "{sign}{digits} {symbol}"]
@@ -111,10 +111,18 @@ def test_a_number_beside_its_symbol_is_that_number(
     assert Decimal(found[0]) == number
 
 
-@pytest.mark.parametrize("symbol", ["", "5", "-", "+", ".", ",", "e", "E", "$5", "k g", "'", "a" * 11])
+SIGNS = ["(", ")", "($", "\u2212", "\u2013", "\u2014"]
+
+
+@pytest.mark.parametrize("symbol", ["", "5", "-", "+", ".", ",", "e", "E", "$5", "k g", "'", "a" * 11, *SIGNS])
 def test_a_symbol_is_no_part_of_a_number(symbol: str) -> None:
+    """With `symbols: ["(", ")"]` a debt of an account, (5), was read as a 5."""
     with pytest.raises(ValidationError, match="could be a part of a number"):
         Source(path="people.csv", symbols=(symbol,))
+
+
+def test_a_unit_may_stand_in_brackets() -> None:
+    assert values(pa.array(["-5 (kg)"]), NUMERIC, symbols=["(kg)"])[0] == ["-5"]
 
 
 @pytest.mark.parametrize(
