@@ -1,4 +1,4 @@
-"""Columns of numbers whose negative ones are written as in accounts: a source reads them as texts, which is remarked."""
+"""Columns of numbers with negative ones as accounts write them: a source reads them as texts, which is remarked."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ from anon_pipeline.profiling.negatives import REMARK, REMEDY, has_negatives_of_a
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 
 
-@pytest.mark.parametrize(
-    "negative", ["(5)", "5-", "5 -", "(1,234.50)", "\u22125", "\u20135", "1,234.50-"]
-)
+@pytest.mark.parametrize("negative", ["(5)", "5-", "5 -", "(1,234.50)", "\u22125", "\u20135", "1,234.50-"])
 def test_a_negative_number_of_an_account_is_known(negative: str) -> None:
     assert has_negatives_of_accounts(["12", "1,200", negative])
 
