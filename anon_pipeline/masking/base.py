@@ -13,6 +13,7 @@ from typing import ClassVar, Literal, Self
 
 import pyarrow as pa
 from pydantic import Field, model_validator
+from typing_extensions import override
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.keys import KeySource, Secrets
@@ -65,6 +66,11 @@ class Technique(MaskingStep):
         return self.guarantee == "local DP"
 
     @property
+    @override
+    def of_own_values(self) -> bool:
+        return self.is_locally_private
+
+    @property
     def key_source(self) -> KeySource | None:
         """The source of the key that it needs; None where it needs none."""
         return None
@@ -89,6 +95,11 @@ class RowTechnique(OneColumnTechnique):
     """
 
     heavy: ClassVar[bool] = False
+
+    @property
+    @override
+    def of_own_values(self) -> bool:
+        return True
 
     @abstractmethod
     def expression(self, value: str, kind: ColumnType, storage: str) -> str:

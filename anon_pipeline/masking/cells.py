@@ -32,6 +32,10 @@ class CellTechnique(PositionTechnique):
     def made_column(self) -> str | None:
         return self.into
 
+    @property
+    def of_own_values(self) -> bool:
+        return True
+
     def objection(self, kinds: Mapping[str, ColumnType]) -> str | None:
         if self.into in kinds and self.into not in self.columns:
             return f"into: there is a column {self.into} already; name another"

@@ -104,6 +104,11 @@ class Noise(ColumnTechnique):
     def is_locally_private(self) -> bool:
         return self.bounds is not None and self.deviation is not None and self.distribution == "laplace"
 
+    @property
+    @override
+    def of_own_values(self) -> bool:
+        return self.deviation is not None
+
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()
         values = to_floats(column)
@@ -136,6 +141,11 @@ class ProportionalNoise(ColumnTechnique):
     use_when: ClassVar[str] = "numbers span orders of magnitude (turnover, wealth), and large ones need more noise"
     accepts: ClassVar = NUMERIC
     random: ClassVar[bool] = True
+
+    @property
+    @override
+    def of_own_values(self) -> bool:
+        return True
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()

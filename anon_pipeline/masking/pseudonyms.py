@@ -42,6 +42,11 @@ class KeyedTechnique(ColumnTechnique):
     def key_source(self) -> KeySource:
         return self.key
 
+    @property
+    @override
+    def of_own_values(self) -> bool:
+        return True
+
     @override
     def kind_after(self, kind: ColumnType) -> ColumnType:
         return ColumnType.CATEGORICAL
@@ -93,6 +98,11 @@ class Hash(ColumnTechnique):
     meaning: ClassVar[str] = "shows the plain SHA-256 of random tokens (UUIDs); all else is refused"
     use_when: ClassVar[str] = "others must compute the same token without a key; else take pseudonymize"
     accepts: ClassVar = CATEGORICAL
+
+    @property
+    @override
+    def of_own_values(self) -> bool:
+        return True
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         ((name, column),) = columns.items()

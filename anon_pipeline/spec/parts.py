@@ -110,6 +110,14 @@ class MaskingStep(Strict):
         return False
 
     @property
+    def of_own_values(self) -> bool:
+        """Whether what it shows of a person follows from that person's values, draws and a key, and from nobody else's.
+
+        The type of a column does not count, nor that a step refuses a value.
+        """
+        return False
+
+    @property
     def list_file(self) -> str | None:
         """The file with a list that it reads, relative to the spec."""
         return None

@@ -42,6 +42,7 @@ from anon_pipeline.spec.permission import check_destinations, check_files
 from anon_pipeline.spec.policy import files_of_lists, hashes_of_lists, published_policy
 from anon_pipeline.spec.sampling import require_strata, require_weight
 from anon_pipeline.spec.sentences import sentences
+from anon_pipeline.spec.sequential import require_following
 from anon_pipeline.spec.source import Source
 from anon_pipeline.spec.synthesis import PublishedModel, Synthesis, require_grouped, require_synthetic
 from anon_pipeline.spec.tradeoff import TradeOff
@@ -181,7 +182,7 @@ class ReleaseSpec(Strict):
         if self.person is not None and self.person not in self.with_role(Role.IDENTIFIER):
             raise ValueError(f"person: {self.person!r} is no column of the role identifier")
         if self.across_releases is not None:
-            self._can_be_followed()
+            require_following(self, self.across_releases)
         if self.aggregates:
             require_no_rows(self)
             require_everybody(self)
@@ -262,18 +263,6 @@ class ReleaseSpec(Strict):
                     f"guide.targets: {name!r} is no sensitive or insensitive column of the source; a target is one, "
                     "since nothing may be guided by what the grouping hides"
                 )
-
-    def _can_be_followed(self) -> None:
-        if self.person is None:
-            raise ValueError("across_releases: nobody can be followed; name their identifier: person: <column>")
-        if self.columns[self.person].steps:
-            raise ValueError(f"person: {self.person!r} has steps; people are followed by the identifier as it is")
-        if self._populations():
-            raise ValueError("across_releases: does not go with a demand on a population")
-        if self.audit.control == "held_out":
-            raise ValueError("across_releases: does not go with audit.control: held_out; leave it at twin")
-        if any(column.strict for column in self.columns.values()):
-            raise ValueError("across_releases: does not go with a strict hierarchy, since cohorts stay together")
 
     def _can_be_asked(self, asked: DifferentialPrivacy) -> None:
         place = "differential_privacy"

@@ -143,6 +143,49 @@ def test_another_row_order_gives_the_same_release_of_a_table(technique: str) -> 
         assert rows(one) != rows(another)
 
 
+#: Settings under which what a technique shows follows from a person's own values, beside the usual ones.
+ALONE: dict[str, dict[str, Any]] = {
+    "noise": {"deviation": 2.0},
+    "pram": {"retention": 0.7, "categories": ["Ulm", "Bonn", "Würzburg", "Köln"]},
+}
+
+
+@pytest.mark.parametrize(
+    ("technique", "parameters"),
+    [
+        *((name, usual) for name, (_, usual) in COLUMN_STEPS.items()),
+        *TABLE_STEPS.items(),
+        *ALONE.items(),
+    ],
+)
+def test_what_is_said_to_follow_from_own_values_stays_without_others(
+    technique: str, parameters: dict[str, Any]
+) -> None:
+    """Else it would tell, of people who are gone together, which of them was still in the table when it was masked."""
+    masking = step(technique, **parameters)
+    if not masking.of_own_values:
+        assert technique not in ALONE or parameters != ALONE[technique]
+        return
+    table, kinds = people(300)
+    table = table.append_column("row", pa.array(np.arange(300)))
+    kinds["row"] = NUMERIC
+    for gone in (range(100, 300), range(50)):
+        staying = table.filter(~np.isin(np.arange(300), gone))
+        shown = []
+        for everybody in (table, staying):
+            column = (
+                ""
+                if technique in TABLE_STEPS
+                else {NUMERIC: "x", CATEGORICAL: "c", DATE: "d"}[COLUMN_STEPS[technique][0]]
+            )
+            steps = {column: [masking]} if column else {}
+            made, _ = apply_steps(
+                everybody, kinds, steps, [] if column else [masking], Resources(key=KEY, secrets=SECRETS)
+            )
+            shown.append({row["row"]: row for row in made.to_pylist()})
+        assert all(shown[0][number] == row for number, row in shown[1].items()) and len(shown[1]) == len(staying)
+
+
 @pytest.mark.parametrize("technique", TABLE_STEPS)
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_tables_of_nobody_and_of_one(technique: str, n: int) -> None:

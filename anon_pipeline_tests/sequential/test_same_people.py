@@ -120,3 +120,26 @@ def test_a_run_asks_unless_its_spec_says_why_nobody_stays_alike(
 def test_the_reason_is_none_where_nobody_is_followed() -> None:
     with pytest.raises(ValueError, match="across_releases_unlike: nothing is demanded across releases"):
         ReleaseSpec.model_validate(policy() | {"across_releases_unlike": "why"})
+
+
+@pytest.mark.parametrize(
+    ("steps", "refused"),
+    [
+        ({"technique": "microaggregate", "k": 5}, True),
+        ({"technique": "noise", "share": 0.1}, True),
+        ({"technique": "noise", "deviation": 2}, False),
+        ({"technique": "round", "to": 10}, False),
+    ],
+)
+def test_in_company_nothing_is_shown_that_follows_from_others(steps: dict[str, Any], refused: bool) -> None:
+    """People are masked before some are withheld: of 400, means of five told exactly who of the eight gone had left."""
+    content = policy() | {"person": "name", "across_releases": {"k": 10, "departures": "in_company"}}
+    content["columns"]["name"] = {"role": "identifier"}
+    content["columns"]["visits"] = {"role": "insensitive", "type": "numeric", "steps": [steps]}
+    if not refused:
+        ReleaseSpec.model_validate(content)
+        return
+    with pytest.raises(ValueError, match=r"columns.visits.steps.0: what .* shows follows from other people too"):
+        ReleaseSpec.model_validate(content)
+    content["across_releases"]["departures"] = "at_once"
+    ReleaseSpec.model_validate(content)
