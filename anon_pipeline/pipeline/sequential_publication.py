@@ -15,6 +15,7 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.engine.session import BATCH_ROWS
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
@@ -109,7 +110,7 @@ def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, everybody: Path, des
 
     Parameters
     ----------
-    everybody : the table with everybody's cohort
+    everybody : the table with everybody's cohort, which is gone afterwards
     destination : the same table without those who are withheld
     withheld : the identifiers of these
 
@@ -119,20 +120,26 @@ def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, everybody: Path, des
         If nobody can be released.
     """
     k, ones = _k(spec), np.ones(len(cohorts.history), dtype=np.int64)
-    staying = np.unique(cohorts.history[may_be_released(cohorts.history, ones, k)])
+    stays = may_be_released(cohorts.history, ones, k)
+    staying = np.unique(cohorts.history[stays])
     if not len(staying):
         raise InputError(f"nobody can be released: of no cohort are {k} people left")
     number = 0
     with pq.ParquetFile(everybody) as table:
         schema = table.schema_arrow
         alone = pa.schema([schema.field(str(spec.person))])
+        if stays.all():
+            pq.write_table(alone.empty_table(), withheld)
+            everybody.rename(destination)
+            return 0
         with pq.ParquetWriter(destination, schema) as inside, pq.ParquetWriter(withheld, alone) as outside:
-            for rows in table.iter_batches():
-                stays = pa.array(np.isin(rows.column(HISTORY).to_numpy(), staying))
-                inside.write_batch(rows.filter(stays))
-                others = rows.select([str(spec.person)]).filter(pc.invert(stays))
+            for rows in table.iter_batches(BATCH_ROWS):
+                chosen = pa.array(np.isin(rows.column(HISTORY).to_numpy(), staying))
+                inside.write_batch(rows.filter(chosen))
+                others = rows.select([str(spec.person)]).filter(pc.invert(chosen))
                 outside.write_batch(others)
                 number += len(others)
+    everybody.unlink()
     return number
 
 

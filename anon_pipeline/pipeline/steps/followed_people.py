@@ -61,7 +61,6 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         if numbered is not None:
             require_no_row_numbers(numbered, str(spec.person))
     counted["withheld"] = leave_out_withheld(cohorts, spec, everybody, folder / DATA, folder / WITHHELD_PEOPLE)
-    everybody.unlink()
     log.info(
         "%s: beside %s former releases %s people are new, %s have gone, and %s are held back",
         spec.dataset,
