@@ -77,15 +77,19 @@ class StandingRelease:
             If its policy is not one that this code reads.
         """
         read = self._read(spec)
+        there = in_other_capitals(spec, read)
         named = {
-            name: column for name, column in read.columns.items() if name in spec.columns or _is_needed(read, name)
+            name: column
+            for name, column in read.columns.items()
+            if name in spec.columns or name in there.values() or _is_needed(read, name)
         }
+        called = called_as_there(spec, there)
         stated_names = set(ReleaseSpec.model_fields) - set(NO_POLICY) - {"source"} | {"privacy"}
         changes = {name: getattr(read, name) for name in stated_names}
         for file_of, marks_of in product((spec, read), repeat=2):
             said = {key: getattr(marks_of.source if key in MARKS else file_of.source, key) for key in SAID_OF_SOURCE}
             # The same people may have come from a text file then, and now from none.
-            source = as_that_kind(spec.source.model_copy(update=said), spec.source_path)
+            source = as_that_kind(spec.source.model_copy(update=said | called), spec.source_path)
             for formats_of, only_stored in product((spec, read), (True, False)):
                 columns = {
                     name: column.model_copy(
@@ -112,7 +116,9 @@ class StandingRelease:
             name: {key: value for key, value in column.items() if key != "hierarchy"}
             for name, column in self.policy["columns"].items()
         }
-        others = [name for name, column in spec.columns.items() if name not in columns and not column.made]
+        # A column that a step makes is not one of a source in other letters: beside it the spec cannot be read.
+        known = {name.casefold() for name, column in columns.items() if name in spec.columns or not column.get("made")}
+        others = [name for name, column in spec.columns.items() if name.casefold() not in known and not column.made]
         said = {name: value for name, value in self.policy["source"].items() if value is not None}
         try:
             return ReleaseSpec.model_validate(
@@ -129,6 +135,20 @@ class StandingRelease:
 
 #: Keys of a source that mark a value as missing.
 MARKS = ("missing",)
+
+
+def in_other_capitals(spec: ReleaseSpec, other: ReleaseSpec) -> dict[str, str]:
+    """The columns of a source that another spec writes in other capitals, each with its name there."""
+    there = {name.casefold(): name for name, column in other.columns.items() if not column.made}
+    called = {name: there.get(name.casefold(), name) for name, column in spec.columns.items() if not column.made}
+    return {name: named for name, named in called.items() if name != named}
+
+
+def called_as_there(spec: ReleaseSpec, called: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The keys of a spec's source by which these columns have their names in another spec."""
+    rename, in_file = dict(spec.source.rename), {new: old for old, new in spec.source.rename.items()}
+    rename |= {in_file.get(name, name): other for name, other in called.items() if name not in spec.source.paths}
+    return {"rename": rename, "paths": {called.get(name, name): path for name, path in spec.source.paths.items()}}
 
 
 def _is_needed(spec: ReleaseSpec, name: str) -> bool:

@@ -24,7 +24,7 @@ from anon_pipeline.privacy.base import PrivacyModel, privacy_models
 from anon_pipeline.release import known_classes
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.release.spec_folders import newest_folder
-from anon_pipeline.release.standing_releases import StandingRelease
+from anon_pipeline.release.standing_releases import StandingRelease, in_other_capitals
 from anon_pipeline.sequential import release_history
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.spec.policy import SAID_OF_SOURCE
@@ -138,8 +138,20 @@ class SamePeople:
             read = self._read(spec, released.kinds)
             if read is not None and read.content_hash == released.content_hash:
                 released.require_as_published()
+                self._require_same_names(spec)
                 return self._linked(released, spec, read.types())
         return None
+
+    def _require_same_names(self, spec: ReleaseSpec) -> None:
+        """Check that no column of the same people is written in other capitals: SQL would take both for one.
+
+        Raises
+        ------
+        InputError
+            Naming the column.
+        """
+        for name, other in in_other_capitals(self.run.spec, spec).items():
+            raise InputError(f"the column {name} is called {other} there; call it so here, too (source.rename)")
 
     def _may_be(self, released: StandingRelease) -> bool:
         """Whether a release can be of the same people, by their number."""

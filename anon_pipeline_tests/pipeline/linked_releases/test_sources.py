@@ -137,6 +137,35 @@ def test_so_is_one_with_more_columns(place: Place) -> None:
     assert f"beside figures/{fine.version}, of the same people" in answered(run).sentence
 
 
+INSENSITIVE = {"role": "insensitive"}
+
+
+@pytest.mark.parametrize("excluded", [False, True])
+def test_a_column_in_other_capitals_makes_others_no_same_people(place: Place, excluded: bool) -> None:
+    """Any dataset of as many people with an `Age` was refused beside one with an `age`: "its spec cannot be read"."""
+    people().assign(town="Oslo", Visits=1).to_csv(place.root / "oslo.csv", index=False)
+    released(place.run("figures", FINE, "oslo.csv", more_columns={"Visits": INSENSITIVE}))
+    people().assign(visits=1).to_csv(place.root / "people.csv", index=False)
+    own = {"visits": {"role": "exclude"} if excluded else INSENSITIVE}
+    assert answered(place.run("others", COARSE, more_columns=own)).passed
+
+
+@pytest.mark.parametrize("role", ["insensitive", "exclude"])
+@pytest.mark.parametrize("how", [{}, {"rename": {"visits": "VISITS"}}])
+def test_the_same_people_with_a_column_in_other_capitals_are_known(
+    place: Place, how: dict[str, Any], role: str
+) -> None:
+    """An export that writes its header in other letters is of the same people."""
+    people().assign(Visits=1).to_csv(place.root / "again.csv", index=False)
+    fine = released(place.run("figures", FINE, "again.csv", more_columns={"Visits": {"role": role}}))
+    people().assign(visits=1).to_csv(place.root / "people.csv", index=False)
+    own = how.get("rename", {}).get("visits", "visits")
+    gate = answered(place.run("others", COARSE, how=how, more_columns={own: INSENSITIVE}))
+    assert not gate.passed and not gate.crashed
+    said = f"figures/{fine.version} is of the same people and cannot be judged: the column {own} is called Visits"
+    assert said in gate.sentence
+
+
 def test_a_released_table_that_was_altered_or_lost_is_not_judged_as_it_is(place: Place) -> None:
     """Without its smallest groups it would tell less than its readers have."""
     fine = released(place.run("figures", FINE))
