@@ -43,7 +43,7 @@ from anon_pipeline.anonymize.parameters import (
 )
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.base import PrivacyModel
@@ -222,11 +222,13 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         self._check_parameters()
         encoding.check_frame(X)
         if len(X) < self.k:
-            raise InputError(f"the table has {len(X)} rows, fewer than k = {self.k}")
+            raise InputError(f"the table has {number_of(len(X), 'row', 'rows')}, fewer than k = {self.k}")
         if sensitive is not None:
             encoding.check_frame(sensitive)
             if len(sensitive) != len(X):
-                raise InputError(f"the sensitive columns have {len(sensitive)} rows, the table {len(X)}")
+                raise InputError(
+                    f"the sensitive columns have {number_of(len(sensitive), 'row', 'rows')}, the table {len(X):,}"
+                )
         counted = [] if sensitive is None else list(sensitive.columns)
         check_columns("answers", self.answers, counted, "sensitive column")
         guidance = _guidance(y, len(X))
@@ -264,7 +266,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         """Learn the classes; the class of each cell, shape (C,)."""
         cells = self._described(cells)
         if cells.n < self.k:
-            raise InputError(f"the table has {cells.n} rows, fewer than k = {self.k}")
+            raise InputError(f"the table has {number_of(cells.n, 'row', 'rows')}, fewer than k = {self.k}")
         self._check_texts(cells)
         fitted, leaf, repair = self._before_demands(cells, people, population_table, workers)
         class_of_cell = repair.class_of_cell

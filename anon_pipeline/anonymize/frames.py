@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from sklearn.utils import InputTags, Tags, TransformerTags
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 
 
 def of_frames(tags: Tags) -> Tags:
@@ -84,9 +84,9 @@ def warn_of_rows_left_out(left_out: int, rows: int) -> None:
     everybody stands beside the columns of somebody else.
     """
     warnings.warn(
-        f"{left_out} of {rows} rows are left out. Do not put other columns beside the rest, as ColumnTransformer and "
-        "FeatureUnion do: these would show who is left out, or be those of other people. Take the columns of the rows "
-        "where apply(...) >= 0",
+        f"{left_out:,} of {number_of(rows, 'row', 'rows')} {'is' if left_out == 1 else 'are'} left out. Do not put "
+        "other columns beside the rest, as ColumnTransformer and FeatureUnion do: these would show who is left out, "
+        "or be those of other people. Take the columns of the rows where apply(...) >= 0",
         UserWarning,
         stacklevel=4,
     )

@@ -24,7 +24,7 @@ from anon_pipeline.attack.targets import Tables
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.foreign_files import refuse_unused
 from anon_pipeline.engine.sources import as_that_kind
-from anon_pipeline.errors import InputError, known_names
+from anon_pipeline.errors import InputError, known_names, number_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
 #: If more than this share of the control people equal a person of the original, they may be the same people.
@@ -173,8 +173,8 @@ def attack_table(
         )
     if len(released) != len(people):
         notes.append(
-            f"The table has {len(released):,} rows, the original {len(people):,}: whoever is not in the table lowers "
-            "what is measured."
+            f"The table has {number_of(len(released), 'row', 'rows')}, the original {len(people):,}: whoever is not in "
+            "the table lowers what is measured."
         )
     notes.append(FOR_WHOM)
     findings = audit_table(

@@ -86,6 +86,7 @@ AllowCode = Annotated[
 #: The options on the format of a table, for every command that takes one.
 Delimiter = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
 Encoding = Annotated[str | None, typer.Option(help="Of a CSV; detected where absent.")]
+Sheet = Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")]
 Query = Annotated[str | None, typer.Option(help="The rows of a database.")]
 OfDataset = Annotated[str | None, typer.Option("--dataset", help="Where several have a release of this version.")]
 

@@ -13,6 +13,7 @@ from anon_pipeline.cli.app import (
     Delimiter,
     Encoding,
     Query,
+    Sheet,
     app,
     err,
     names_in,
@@ -21,7 +22,7 @@ from anon_pipeline.cli.app import (
     source_of,
 )
 from anon_pipeline.cli.tables import show_new_dataset
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.home import Home, data_folder, write_file
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.imports import large_imports
@@ -40,6 +41,7 @@ Database = Annotated[
 ]
 OfDatabase = Annotated[str | None, typer.Option("--table", help="The table of that server.")]
 Union = Annotated[bool, typer.Option("--union-by-name", help="The files of a folder may differ in columns and types.")]
+Names = Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")]
 Target = Annotated[
     str | None,
     typer.Option(help="The column that will be predicted: it is not asked for, and what says most of it is grouped."),
@@ -60,8 +62,8 @@ def init(
     query: Query = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
-    sheet: Annotated[str | None, typer.Option(help="Of a workbook; its only filled one where absent.")] = None,
-    names: Annotated[str | None, typer.Option(help="Of the columns of a CSV without a header: a,b,c.")] = None,
+    sheet: Sheet = None,
+    names: Names = None,
     union_by_name: Union = False,
     noise: Annotated[
         bool, typer.Option("--noise", help="Ask for what noisy questions need: unit, budget, domains.")
@@ -81,8 +83,7 @@ def init(
         "encoding": encoding,
         "union_by_name": union_by_name or None,
     }
-    unnamed = {} if names is None else {"header": 0, "names": names_in(names)}
-    source, table = _named("--from FILE", place, database, {**stated, **unnamed})
+    source, table = _named("--from FILE", place, database, {**stated, **_without_header(names)})
     with scratch_folder() as scratch:
         wanted = DatasetRequest(name, table, copy, source, noise, target)
         new_dataset = start_dataset(DuckDBEngine(scratch), wanted, data_folder())
@@ -90,6 +91,11 @@ def init(
         print_json(new_dataset.to_json())
         return
     show_new_dataset(name, new_dataset)
+
+
+def _without_header(names: str | None) -> dict[str, object]:
+    """The keys of a source without a header, whose columns have these names."""
+    return {} if names is None else {"header": 0, "names": names_in(names)}
 
 
 def _named(option: str, place: str | None, database: str | None, stated: dict[str, object]) -> tuple[Source, Path]:
@@ -113,6 +119,8 @@ def profile(
     query: Query = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
+    names: Names = None,
     union_by_name: Union = False,
     as_json: AsJson = False,
 ) -> None:
@@ -125,11 +133,12 @@ def profile(
     stated: dict[str, object] = {
         "table": of_database,
         "query": query,
+        "sheet": sheet,
         "delimiter": delimiter,
         "encoding": encoding,
         "union_by_name": union_by_name or None,
     }
-    source, table = _named("TABLE", place, database, stated)
+    source, table = _named("TABLE", place, database, {**stated, **_without_header(names)})
     with scratch_folder() as scratch:
         profiled = profile_table(DuckDBEngine(scratch), table, source, target)
     if out_file is not None:
@@ -161,8 +170,10 @@ def forget(
         print_json({"dataset": policy.dataset, **told})
     else:
         out.print(
-            f"{forgotten.known:,} of {forgotten.identifiers:,} identifiers were found; {forgotten.entries:,} entries "
-            "about them were replaced by random numbers",
+            f"{forgotten.known:,} of {number_of(forgotten.identifiers, 'identifier', 'identifiers')} "
+            f"{'was' if forgotten.known == 1 else 'were'} found; "
+            f"{number_of(forgotten.entries, 'entry', 'entries')} about them "
+            f"{'was' if forgotten.entries == 1 else 'were'} replaced by random numbers",
             highlight=False,
             soft_wrap=True,
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from anon_pipeline.cli.app import REFUSED, AsJson, Delimiter, Encoding, app, names_in, print_json, source_of
+from anon_pipeline.cli.app import REFUSED, AsJson, Delimiter, Encoding, Sheet, app, names_in, print_json, source_of
 from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import scratch as scratch_folder
@@ -24,6 +24,7 @@ def verify(
     sensitive: Annotated[str | None, typer.Option(help="Columns to measure inference for: x,y.")] = None,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
@@ -37,7 +38,7 @@ def verify(
         raise InputError("--k and --sensitive: the spec says both; leave them out, or name no --spec")
     if quasi_identifiers is not None and not names_in(quasi_identifiers):
         raise InputError("--quasi-identifiers: names no column; without one everybody would be alike")
-    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
+    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding, "sheet": sheet})
     with scratch_folder() as scratch:
         engine = DuckDBEngine(scratch)
         if spec is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +132,10 @@ def _of_groups(manifest: dict[str, Any]) -> Rows:
     yield "people", f"{groups['people']:,} counted, {groups['people_left_out']:,} in groups that are left out"
     yield "groups", f"{groups['groups']:,}; the smallest counts {groups['smallest']:,} people"
     if groups["means"]:
-        yield "means", f"{', '.join(groups['means'])}; {groups['means_hidden']:,} values are hidden"
+        yield (
+            "means",
+            f"{', '.join(groups['means'])}; {number_of(groups['means_hidden'], 'value is', 'values are')} hidden",
+        )
     yield "note", groups["note"]
     yield from _demands(manifest)
 
@@ -159,9 +163,9 @@ def _score(value: float, sign: str) -> str:
 
 def number(value: float | None) -> str:
     """A number for people."""
-    return (
-        "infinite" if value is None else f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
-    )
+    if value is None or math.isinf(value):
+        return "infinite"
+    return f"{value:,.4g}" if isinstance(value, float) and value % 1 else f"{value:,.0f}"
 
 
 def yes_or_no(holds: bool) -> str:
@@ -178,7 +182,8 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         table.add_row(finding.demand, number(finding.measured), f"{finding.failing:,}", yes_or_no(finding.holds))
     out.print(table)
     out.print(
-        f"{number_of(verdict.rows, 'group', 'groups')}; the smallest counts {verdict.smallest_class:,} people"
+        f"{number_of(verdict.rows, 'group', 'groups')}; the smallest counts "
+        f"{number_of(verdict.smallest_class, 'person', 'people')}"
         if verdict.groups
         else f"{number_of(verdict.rows, 'row', 'rows')} in {number_of(verdict.classes, 'class', 'classes')}; the "
         f"smallest has {verdict.smallest_class:,}; {number_of(verdict.rows_below, 'row stands', 'rows stand')} in "

@@ -27,7 +27,7 @@ from anon_pipeline.destinations.lake import (
 from anon_pipeline.destinations.rows import BATCH_ROWS, rows_of, same_rows
 from anon_pipeline.engine.lake_tables import MISREAD, delta_options
 from anon_pipeline.engine.object_stores import filesystem_of, path_of
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec.locations import is_address
 
@@ -106,7 +106,8 @@ class DeltaLakeTable:
                 if left := len(self._beside([])):
                     raise InputError(
                         f"{self._label}: is no table any more, or was none yet when its writer was killed, but has "
-                        f"{left} files of rows; remove them, and deliver again"
+                        f"{number_of(left, 'file', 'files')} of rows; remove {'it' if left == 1 else 'them'}, and "
+                        "deliver again"
                     )
                 return ABSENT
             # Where the log names no release any more, the successor was not put here just now: these rows go.

@@ -13,6 +13,7 @@ from anon_pipeline.differential_privacy import aggregates, intervals, mechanisms
 from anon_pipeline.differential_privacy.mechanisms import IntArray
 from anon_pipeline.differential_privacy.plan import Cell, Measurement, Plan, grid, measured
 from anon_pipeline.differential_privacy.statement import Statistic, domain_of
+from anon_pipeline.errors import number_of
 from anon_pipeline.spec import PublicDomain, ReleaseSpec, exactly, in_full
 
 
@@ -123,9 +124,10 @@ def notes(plan: Plan) -> list[str]:
         found.append("a row is protected, not a person: whoever has several rows is protected less")
     elif any(statistic.kind != "people" for statistic in plan.statement.statistics) or plan.statement.groups:
         found.append(
-            f"a person counts with at most {asked.most_rows} rows in at most {plan.groups_of_unit} groups; the "
-            "intervals are of what is counted, and what people have beyond is in none of them: true counts are no "
-            "smaller, and nothing public bounds by how much they are larger"
+            f"a person counts with at most {number_of(asked.most_rows, 'row', 'rows')} in at most "
+            f"{number_of(plan.groups_of_unit, 'group', 'groups')}; the intervals are of what is counted, and what "
+            "people have beyond is in none of them: true counts are no smaller, and nothing public bounds by how much "
+            "they are larger"
         )
     if numbers:
         found.append(

@@ -200,9 +200,11 @@ def read_queries(spec: ReleaseSpec) -> list[NamedQuery]:
         For a file that cannot be read, or a question that may not be asked; each is planned, and nothing is spent.
     """
     asked = asked_of(spec)
+    if asked.queries is None:
+        raise InputError("differential_privacy.queries: is missing; name a file of questions in the folder of the spec")
     file = Path(str(asked.queries))
     path = spec.folder / file
-    if asked.queries is None or file.is_absolute() or ".." in file.parts:
+    if file.is_absolute() or ".." in file.parts:
         raise InputError("differential_privacy.queries: names a file in the folder of the spec")
     try:
         content = yaml.load(path.read_text(encoding="utf-8"), Loader=PlainLoader)  # noqa: S506 (a SafeLoader)

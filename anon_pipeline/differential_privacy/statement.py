@@ -152,6 +152,8 @@ def _tree(text: str) -> Any:
         raise InputError(f"query: is no SQL that can be read; {ALLOWED}") from None
     finally:
         logger.setLevel(level)
+    if not trees:
+        raise InputError(f"query: is empty; {ALLOWED}")
     if len(trees) != 1:
         raise InputError("query: is one statement; ask one question at a time")
     return trees[0]

@@ -13,7 +13,7 @@ from anon_pipeline.differential_privacy import accounting, ledger
 from anon_pipeline.differential_privacy.accounting import Cost
 from anon_pipeline.differential_privacy.budget import Budget, spent_in
 from anon_pipeline.differential_privacy.ledger import ACCEPT, ALIAS, ANSWER, OPEN, RESERVE, Line
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, number_of
 
 
 @dataclass
@@ -51,8 +51,9 @@ def verify(
     if against is not None:
         _compare(budget, lines, _other(against), found)
     spent = spent_in(lines)
+    reserved = sum(line.action == RESERVE for line in lines)
     found.notes.append(
-        f"{len(lines)} lines: {sum(line.action == RESERVE for line in lines)} reservations, a rho of "
+        f"{number_of(len(lines), 'line', 'lines')}: {number_of(reserved, 'reservation', 'reservations')}, a rho of "
         f"{spent.nano_rho / accounting.NANO:.6f} is spent"
     )
     for line in lines:

@@ -30,7 +30,7 @@ from anon_pipeline.spec import ColumnType, Source
 
 
 def refuse_unused(written: Source | None, paths: Sequence[Path]) -> None:
-    """Refuse what is said of text files where no file is one: it would be ignored, and whoever says it expects more.
+    """Refuse what is said of text files or workbooks where no file is one, and which would be ignored.
 
     Raises
     ------
@@ -41,6 +41,8 @@ def refuse_unused(written: Source | None, paths: Sequence[Path]) -> None:
         if not any(_may_be_text(path) for path in paths):
             none = f"{paths[0].name} is none" if len(paths) == 1 else "none of these files is one"
             raise InputError(f"--{option}: is said of text files, and {none}; leave it out")
+    if written is not None and written.sheet is not None and not any(is_workbook(path) for path in paths):
+        raise InputError("--sheet: only a workbook of Excel or LibreOffice has sheets; leave it out")
 
 
 def _may_be_text(path: Path) -> bool:

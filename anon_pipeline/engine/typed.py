@@ -10,7 +10,7 @@ from unicodedata import normalize
 
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Role, did_you_mean
 
 WHOLE = {"TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER"}
@@ -270,7 +270,7 @@ def _typed(
     if is_text:
         whole = f"regexp_full_match(trim({value}), '[+-]?[0-9]{{1,18}}')"
         if _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {whole}"):
-            value = _parsed(reader, source, name, value, "DOUBLE", "numbers")
+            value = _parsed(reader, source, name, value, "DOUBLE", "number")
             storage = "DOUBLE"
         else:
             value, storage = f"({value})::BIGINT", "BIGINT"
@@ -282,8 +282,8 @@ def _typed(
     beyond = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {reader.is_nan(number)} AND {large}")
     if beyond:
         raise InputError(
-            f"columns.{name}: {beyond} values are {fault}; replace them by numbers or missing values (infinity as the "
-            "column's missing: [inf]), or declare the column categorical"
+            f"columns.{name}: {number_of(beyond, 'value is', 'values are')} {fault}; replace them by numbers or "
+            "missing values (infinity as the column's missing: [inf]), or declare the column categorical"
         )
     if grouped and (storage in WIDE or (storage.startswith("DECIMAL") and storage.endswith(",0)"))):
         value = f"({value})::BIGINT"  # whole numbers stay whole in classes; none is beyond `LARGEST`
@@ -310,7 +310,7 @@ def _moments(reader: Reader, source: OpenSource, name: str, storage: str, value:
     if not is_text and storage not in MOMENTS:
         raise InputError(f"columns.{name}.type: is date, but the source holds {storage}; change the type")
     if is_text:
-        value = _parsed(reader, source, name, value, "TIMESTAMP", "dates")
+        value = _parsed(reader, source, name, value, "TIMESTAMP", "date")
     moment = f"({value})::TIMESTAMP"
     fits = f"(isfinite({moment}) AND year({moment}) BETWEEN 1 AND 9999)" if grouped else f"isfinite({moment})"
     unfit = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {fits}")
@@ -336,13 +336,13 @@ def detected(reader: Reader, source: OpenSource, value: str) -> ColumnType:
     return ColumnType.NUMERIC if known and not codes else ColumnType.CATEGORICAL
 
 
-def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: str, plural: str) -> str:
+def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: str, singular: str) -> str:
     parsed = reader.parsed(value, target)
     bad = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} IS NOT NULL AND {parsed} IS NULL")
     if bad:
         raise InputError(
-            f"columns.{name}: {bad} values are no {plural}; declare the column categorical, list its missing markers "
-            "under source.missing, or correct them"
+            f"columns.{name}: {number_of(bad, f'value is no {singular}', f'values are no {singular}s')}; declare the "
+            "column categorical, list its missing markers under source.missing, or correct them"
         )
     return parsed
 
@@ -358,7 +358,7 @@ def check_size(rows: int, label: str, spec: ReleaseSpec) -> None:
         nobody = "the table is empty" if spec.source.where is None else "no row of the table meets source.where"
         raise InputError(f"{label}: {nobody}")
     if rows < spec.k:
-        raise InputError(f"{label}: the table has {rows} rows, fewer than k = {spec.k}")
+        raise InputError(f"{label}: the table has {number_of(rows, 'row', 'rows')}, fewer than k = {spec.k}")
 
 
 def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: list[TypedColumn]) -> None:
@@ -372,9 +372,9 @@ def _check_people(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed: 
         return
     if known < rows and spec.missing_target is None:
         raise InputError(
-            f"target: {spec.target} is missing in {rows - known} rows; say missing_target: leave_out (these people are "
-            "not in the release) or missing_target: release (they are, and nothing is learnt from them), or choose "
-            "another target"
+            f"target: {spec.target} is missing in {number_of(rows - known, 'row', 'rows')}; say missing_target: "
+            "leave_out (these people are not in the release) or missing_target: release (they are, and nothing is "
+            "learnt from them), or choose another target"
         )
     if distinct < 2:
         raise InputError(f"target: {spec.target} has one value only, so there is nothing to learn; choose another")
@@ -394,8 +394,8 @@ def _check_targets(reader: Reader, source: OpenSource, spec: ReleaseSpec, typed:
         )
         if beyond and not spec.aggregates:
             raise InputError(
-                f"columns.{column.name}: {beyond} values are beyond {LARGEST}, and models are to predict them; replace "
-                "them by numbers or missing values, or choose another unit"
+                f"columns.{column.name}: {number_of(beyond, 'value is', 'values are')} beyond {LARGEST}, and models "
+                "are to predict them; replace them by numbers or missing values, or choose another unit"
             )
 
 
@@ -410,12 +410,13 @@ def _check_weights(reader: Reader, source: OpenSource, column: TypedColumn) -> N
     )[0]
     if known < rows:
         raise InputError(
-            f"{place} is missing or not above 0 in {rows - known} rows; correct them, or leave these rows out "
-            f"(source.where: {column.name} > 0)"
+            f"{place} is missing or not above 0 in {number_of(rows - known, 'row', 'rows')}; correct them, or leave "
+            f"these rows out (source.where: {column.name} > 0)"
         )
     if fits < rows:
         raise InputError(
-            f"{place} is beyond {LARGEST} in {rows - fits} rows; a weight is a number of people, so correct them"
+            f"{place} is beyond {LARGEST} in {number_of(rows - fits, 'row', 'rows')}; a weight is a number of people, "
+            "so correct them"
         )
     if people < rows * (1 - 1e-9):
         raise InputError(

@@ -117,7 +117,9 @@ def _rows_of(book: CalamineWorkbook, sheet: str | None, label: str) -> Sequence[
     if not filled:
         raise InputError(f"{label}: is empty; it has not even a header line")
     if len(filled) > 1:
-        raise InputError(f"source.sheet: {label} has the sheets {', '.join(filled)}; say which holds the people")
+        raise InputError(
+            f"source.sheet: {label} has the sheets {', '.join(filled)}; say which holds the people, there or by --sheet"
+        )
     return next(iter(filled.values()))
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.learning.models import Estimator, T, Task, build_model, name_of, quietly, rounds_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
 from anon_pipeline.spec import Guide
@@ -313,7 +313,9 @@ def assign_folds(target: pd.Series[Any], task: Task, folds: int, seed: int) -> n
 
     check_target(target)
     if len(target) < folds:
-        raise InputError(f"folds: {len(target)} rows cannot be split into {folds} folds; ask for fewer folds")
+        raise InputError(
+            f"folds: {number_of(len(target), 'row', 'rows')} cannot be split into {folds} folds; ask for fewer folds"
+        )
     stratify = task is Task.CLASSIFICATION and bool((target.value_counts() >= folds).all())
     drawn = seed if seed < 2**32 else np.random.RandomState(np.random.MT19937(seed))
     splitter = (StratifiedKFold if stratify else KFold)(folds, shuffle=True, random_state=drawn)
@@ -334,6 +336,6 @@ def check_target(target: pd.Series[Any]) -> None:
     missing = int(target.isna().sum())
     if missing:
         raise InputError(
-            f"target: {missing} of {len(target)} rows have no value in it; leave those rows out, or say "
-            "missing_target: release"
+            f"target: {missing:,} of {number_of(len(target), 'row', 'rows')} {'has' if missing == 1 else 'have'} no "
+            "value in it; leave those rows out, or say missing_target: release"
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, FloatArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.learning.guide import FittedModel, IntArray, TrainedGuide, fit_parts, train
 from anon_pipeline.learning.models import task_of
 from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
@@ -109,8 +109,9 @@ def _of_targets(problem: Problem, guide: Guide, sample: BoolArray) -> Iterator[P
         missing = int(learnt[sample].isna().sum())
         if missing:
             raise InputError(
-                f"guide.targets: {missing} of {int(sample.sum())} people have no value in {name}; leave them out of "
-                "the source, or the column out of the targets"
+                f"guide.targets: {missing:,} of {number_of(int(sample.sum()), 'person', 'people')} "
+                f"{'has' if missing == 1 else 'have'} no value in {name}; leave them out of the source, or the column "
+                "out of the targets"
             )
         yield replace(problem, target=learnt, task=task_of(problem.types[name]), types=features)
 

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.masking.base import Fact
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import two_digits
@@ -69,7 +69,8 @@ class PopulationDonut(MovingTechnique):
     def reach(self, latitude: FloatArray, longitude: FloatArray, people: IntArray, place: str) -> FloatArray:
         if int(people.sum()) < self.k:
             raise InputError(
-                f"{place}.k: the table has {int(people.sum())} people with a position, fewer than k = {self.k}"
+                f"{place}.k: the table has {number_of(int(people.sum()), 'person', 'people')} with a position, fewer "
+                f"than k = {self.k}"
             )
         outer = np.maximum(_radius_of(latitude, longitude, people, self.k), self.least)
         if float(outer.max()) > FARTHEST:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.masking.base import Applied, Columns, Context, Fact, Guarantee, TableTechnique
 from anon_pipeline.masking.grouping import codes_of, keys_of
 from anon_pipeline.spec import ColumnType
@@ -55,7 +55,7 @@ class LocalSuppression(TableTechnique):
     def apply(self, columns: Columns, context: Context) -> Applied:
         n = context.rows
         if n < self.k:
-            raise InputError(f"{context.place}: the table has {n} rows, fewer than k = {self.k}")
+            raise InputError(f"{context.place}: the table has {number_of(n, 'row', 'rows')}, fewer than k = {self.k}")
         codes = np.column_stack([codes_of(columns[name])[0] for name in self.columns])
         masked = suppressed(codes, self.k, [self.importance.get(name, 1.0) for name in self.columns])
         cells = {name: int((masked[:, i] != codes[:, i]).sum()) for i, name in enumerate(self.columns)}

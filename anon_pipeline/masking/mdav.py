@@ -10,6 +10,7 @@ from pydantic import Field
 from typing_extensions import override
 
 from anon_pipeline.arrays import FloatArray, IntArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, Context, Guarantee, TableTechnique
 from anon_pipeline.masking.microaggregation import centres
 from anon_pipeline.masking.numbers import from_floats, to_floats
@@ -67,7 +68,9 @@ class Mdav(TableTechnique):
         notes: tuple[str, ...] = ()
         empty = int(np.isnan(changed).all(axis=1).sum())
         if 0 < empty < self.k:
-            notes = (f"{empty} people, fewer than k, show no value in these columns and are alike only in that",)
+            alike = "shows no value in these columns" if empty == 1 else "show no value in these columns"
+            only = " and are alike only in that" * (empty > 1)
+            notes = (f"{number_of(empty, 'person', 'people')}, fewer than k, {alike}{only}",)
         return Applied(
             masked,
             facts={

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.masking.base import NUMERIC, Applied, Columns, Context, Fact, TableTechnique
 from anon_pipeline.masking.draws import Draws
 from anon_pipeline.masking.numbers import from_floats, to_floats, two_digits, with_fractions
@@ -41,8 +41,8 @@ class PositionTechnique(TableTechnique):
             outside = int((np.abs(values) > limit).sum())
             if outside:
                 raise InputError(
-                    f"{context.place}.columns: {outside} values of {name} lie beyond {limit} degrees; name the "
-                    "latitude first, then the longitude, both in degrees"
+                    f"{context.place}.columns: {number_of(outside, f'value of {name} lies', f'values of {name} lie')} "
+                    f"beyond {limit} degrees; name the latitude first, then the longitude, both in degrees"
                 )
         known = np.flatnonzero(~np.isnan(latitude) & ~np.isnan(longitude))
         return latitude[known], longitude[known], known

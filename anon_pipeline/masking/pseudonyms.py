@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 from typing_extensions import override
 
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.keys import DEFAULT_KEY, KeySource
 from anon_pipeline.masking.base import CATEGORICAL, Applied, Columns, ColumnTechnique, Context
 from anon_pipeline.masking.texts import as_texts
@@ -114,9 +114,9 @@ class Hash(ColumnTechnique):
             listable = len(texts) - texts.null_count
         if listable:
             raise InputError(
-                f"{context.place}: {listable} values are no random tokens, and whoever lists all values that there can "
-                "be (phone numbers, national numbers, names) finds them by hashing the list; take pseudonymize, which "
-                "has a key"
+                f"{context.place}: {number_of(listable, 'value is no random token', 'values are no random tokens')}, "
+                "and whoever lists all values that there can be (phone numbers, national numbers, names) finds them "
+                "by hashing the list; take pseudonymize, which has a key"
             )
         coded = texts.dictionary_encode()
         tokens = pa.array(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import BoolArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.home import Home
 from anon_pipeline.pipeline.sequential_publication import WITHHELD_PEOPLE
 from anon_pipeline.pipeline.stages import stored_folder
@@ -61,11 +61,13 @@ def forget_people(spec: ReleaseSpec, home: Home, file: Path) -> Forgotten:
         entries = release_history.finish_forgetting(home, spec.dataset)  # of a call that was killed
         if found.any() and not any(release_history.known(home, spec.dataset, those).any() for those in asked):
             return Forgotten(len(lines), int(found.sum()), entries)  # that call asked whether they were still there
-        nobody = f"nobody was forgotten{f' but for {entries:,} entries of a call that was cut off' if entries else ''}"
+        cut_off = number_of(entries, "entry", "entries")
+        nobody = f"nobody was forgotten{f' but for {cut_off} of a call that was cut off' if entries else ''}"
         if not found.any():
+            none = "its identifier is not" if len(lines) == 1 else f"none of its {len(lines):,} identifiers is"
             raise InputError(
-                f"{file}: {nobody}: none of its {len(lines):,} identifiers is in what is kept of former releases of "
-                f"{spec.dataset}; write the values of {spec.person}, one a line"
+                f"{file}: {nobody}: {none} in what is kept of former releases of {spec.dataset}; write the values of "
+                f"{spec.person}, one a line"
             )
         still = _still_there(home, spec, asked)
         if still is None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.expressions import PEOPLE
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.masking.base import Technique
@@ -57,7 +57,7 @@ def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -
     after = {name: kind for name, kind in plan.types_after.items() if name in kept_columns(spec, plan)}
     stored = run.engine.describe(destination, spec, after)
     if stored.rows < spec.k:
-        raise InputError(f"steps: {stored.rows} people are left, fewer than k = {spec.k}")
+        raise InputError(f"steps: {number_of(stored.rows, 'person is', 'people are')} left, fewer than k = {spec.k}")
     return MaskedPeople(plan, stored, reports, maps)
 
 

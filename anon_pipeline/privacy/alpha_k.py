@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.privacy.exact import as_written, compare
 from anon_pipeline.privacy.missing import as_the_most_frequent
 from anon_pipeline.privacy.sensitive import SensitiveModel
@@ -54,7 +55,7 @@ class AlphaKAnonymity(SensitiveModel):
 
     def shortfall(self, everybody: ClassStatistics) -> str:
         if everybody.n < self.k:
-            return f"the table has {everybody.n} people, fewer than k = {self.k}"
+            return f"the table has {number_of(everybody.n, 'person', 'people')}, fewer than k = {self.k}"
         share = float(self.values(everybody)[0])
         return f"the most frequent value of {self.column} has a share of {share:.6g} in the whole table"
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.privacy.exact import as_written, compare
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
@@ -68,9 +69,10 @@ class DeltaPresence(PopulationModel):
         if reason is not None:
             return reason
         if self._breaks_outside(classes):
+            match = number_of(int(classes.population_unmatched or 0), "person matches", "people match")
             return (
-                f"{classes.population_unmatched} people of the population match no class, so their chance of presence "
-                f"is 0, below min = {self.min:g}; narrow the population to those who could be in the table"
+                f"of the population, {match} no class, so their chance of presence is 0, below min = {self.min:g}; "
+                "narrow the population to those who could be in the table"
             )
         # The mean of the presences, n / sum F_j, is the same for every grouping, and lies between the extremes.
         everybody = classes.merge(np.zeros(len(classes.sizes), dtype=np.int64), 1)

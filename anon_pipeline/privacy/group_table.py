@@ -17,6 +17,7 @@ import pandas as pd
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.groups import MEASURES, GroupColumns
+from anon_pipeline.errors import number_of
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.rounded_means import parts_of_unit, unit_of
@@ -197,9 +198,9 @@ def judge_group_table(engine: Engine, table: Path, spec: ReleaseSpec) -> Verdict
         return _verdict(nothing, threshold, problems)
     groups = read_groups(engine.groups(table, group_columns(aggregate_of(spec))))
     if groups.repeated:
-        problems.append(f"{groups.repeated:,} groups stand in several rows")
+        problems.append(f"{number_of(groups.repeated, 'group stands', 'groups stand')} in several rows")
     if groups.not_whole:
-        problems.append(f"{groups.not_whole:,} groups have a count that is no whole number")
+        problems.append(f"{number_of(groups.not_whole, 'group has', 'groups have')} a count that is no whole number")
     return _verdict(groups, threshold, problems)
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 
@@ -29,4 +30,8 @@ class KAnonymity(PrivacyModel):
         return f"every class has at least {self.k} people"
 
     def impossible(self, classes: ClassStatistics) -> str | None:
-        return f"the table has {classes.n} people, fewer than k = {self.k}" if classes.n < self.k else None
+        return (
+            f"the table has {number_of(classes.n, 'person', 'people')}, fewer than k = {self.k}"
+            if classes.n < self.k
+            else None
+        )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pydantic import Field
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.privacy.population import PopulationModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 
@@ -35,5 +36,6 @@ class KMap(PopulationModel):
     def impossible(self, classes: ClassStatistics) -> str | None:
         people = int(self.matching(classes).sum())
         if people < self.k:
-            return f"all classes together match {people} people of the population, fewer than k = {self.k}"
+            matched = number_of(people, "person", "people")
+            return f"all classes together match {matched} of the population, fewer than k = {self.k}"
         return super().impossible(classes)

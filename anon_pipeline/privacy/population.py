@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.statistics import ClassStatistics
 
@@ -41,7 +41,7 @@ class PopulationModel(PrivacyModel):
         people = int(self.matching(classes).sum()) + (classes.population_unmatched or 0)
         if people < classes.n:
             return (
-                f"the population has {people} people and the table {classes.n}; a population contains everybody in the "
-                f"table (privacy.{self.name}.population)"
+                f"the population has {number_of(people, 'person', 'people')} and the table {classes.n:,}; a population "
+                f"contains everybody in the table (privacy.{self.name}.population)"
             )
         return None

@@ -108,6 +108,8 @@ def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sens
 
 def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems: list[str]) -> Verdict:
     sizes = classes.sizes
+    if not len(sizes):  # nothing is measured of nobody, which is told as infinite
+        problems = [*problems, "the table has no rows, so there is nobody to judge"]
     return Verdict(
         rows=int(sizes.sum()),
         classes=len(sizes),

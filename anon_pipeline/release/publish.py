@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.engine.base import Engine
-from anon_pipeline.errors import Refused
+from anon_pipeline.errors import Refused, number_of
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.privacy.group_table import judge_group_table
 from anon_pipeline.privacy.judge import judge_release, types_of
@@ -121,7 +121,7 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
         verdict = judge_group_table(engine, staged / DATA, spec)
         if not verdict.holds:
             failed = [
-                f"{finding.name}: {finding.failing} groups fail ({finding.demand})"
+                f"{finding.name}: {number_of(finding.failing, 'group fails', 'groups fail')} ({finding.demand})"
                 for finding in verdict.findings
                 if finding.failing
             ]
@@ -136,7 +136,10 @@ def _count_again(spec: ReleaseSpec, engine: Engine, staged: Path) -> list[dict[s
     broken = [finding for finding in findings if not finding.holds]
     if broken:
         raise Refused(
-            [f"{finding.name}: {finding.failing} classes fail ({finding.demand})" for finding in broken],
+            [
+                f"{finding.name}: {number_of(finding.failing, 'class fails', 'classes fail')} ({finding.demand})"
+                for finding in broken
+            ],
             [f"{finding.name}: {finding.demand}" for finding in broken],
         )
     return [{**asdict(finding), "holds": finding.holds} for finding in findings]

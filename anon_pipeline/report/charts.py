@@ -49,7 +49,8 @@ def class_size_chart(groups: Sequence[Mapping[str, Any]], title: str = "People b
         body.append(_bar(people, longest, middle - thickness // 2, thickness, "after", AFTER))
         body.append(text(f"{count(people)}{share}", _behind(people, longest), middle + 4))
     described = [
-        f"classes of {label}: {count(people)} people in {count(classes)} classes" for label, people, classes in rows
+        f"classes of {label}: {count(people)} people in {counted(classes, 'class', 'classes')}"
+        for label, people, classes in rows
     ]
     return svg(title, described, len(rows) * pitch, [_axis(0, len(rows) * pitch), *body])
 
@@ -199,6 +200,15 @@ def count(value: Any) -> str:
     if float(value).is_integer() or abs(value) >= 1000:
         return minus(f"{value:,.0f}")
     return minus(f"{value:.4g}")
+
+
+def counted(value: Any, singular: str, plural: str) -> str:
+    """A number with its noun; the plural where it is not known.
+
+    >>> counted(1, "class", "classes"), counted(1250, "class", "classes")
+    ('1 class', '1,250 classes')
+    """
+    return f"{count(value)} {singular if value == 1 else plural}"
 
 
 def minus(number: str) -> str:

@@ -13,7 +13,7 @@ from anon_pipeline.masking.rounded_means import parts_of_unit
 from anon_pipeline.report import masking as masking_report
 from anon_pipeline.report import origin as origin_report
 from anon_pipeline.report import verdict as verdict_report
-from anon_pipeline.report.charts import count, known, percent
+from anon_pipeline.report.charts import count, counted, known, percent
 from anon_pipeline.report.columns import ColumnSummary
 from anon_pipeline.report.masking import MaskingWords
 from anon_pipeline.report.verdict import Figure, Promise
@@ -65,12 +65,15 @@ def _lead(content: Mapping[str, Any]) -> str:
     averaged = f", and means of {listed(list(groups['means']))}" if groups.get("means") else ""
     by = listed([words(name) for name in groups.get("columns") or []])
     sentences = [
-        f"This is a table of {count(groups.get('groups'))} groups by {by}: how many people each counts{averaged}."
+        f"This is a table of {counted(groups.get('groups'), 'group', 'groups')} by {by}: how many people each "
+        f"counts{averaged}."
     ]
     if known(groups.get("people")):
-        sentences.append(f"{count(groups['people'])} people are counted in it.")
+        sentences.append(f"{counted(groups['people'], 'person is', 'people are')} counted in it.")
     if groups.get("people_left_out"):
-        sentences.append(f"{count(groups['people_left_out'])} are in groups that are left out to protect them.")
+        sentences.append(
+            f"{counted(groups['people_left_out'], 'is', 'are')} in groups that are left out to protect them."
+        )
     return " ".join([*sentences, NOTE])
 
 
@@ -101,7 +104,8 @@ def _cautions(content: Mapping[str, Any]) -> list[str]:
         sentences.append(verdict_report.without_target(content))
     if rows.get("sampled_out"):
         sentences.append(
-            f"{count(rows['sampled_out'])} people were left out by sampling; the counts are of the others."
+            f"{counted(rows['sampled_out'], 'person was', 'people were')} left out by sampling; the counts are of the "
+            "others."
         )
     return sentences
 

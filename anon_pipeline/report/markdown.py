@@ -165,8 +165,9 @@ def _sizes(page: Page) -> list[str]:
     sizes = {name: text(number) for name, number in page.sizes.items()}
     return [
         "## How large the classes are",
-        f"{sizes['classes']} classes. The smallest has {sizes['smallest']} people, the middle one {sizes['median']}, "
-        f"the largest {sizes['largest']}; the mean is {sizes['mean']}.",
+        f"{sizes['classes']} {'class' if sizes['classes'] == '1' else 'classes'}. The smallest has "
+        f"{sizes['smallest']} people, the middle one {sizes['median']}, the largest {sizes['largest']}; the mean is "
+        f"{sizes['mean']}.",
     ]
 
 

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from anon_pipeline.report.charts import count
+from anon_pipeline.report.charts import count, counted
 from anon_pipeline.report.wording import part, plain_name, words
 
 
@@ -58,7 +58,7 @@ def provenance(content: Mapping[str, Any]) -> list[tuple[str, str]]:
     source, software, runs = (part(content, name) for name in ("source", "software", "runs"))
     spec = part(content, "spec")
     rows = [
-        ("Source", f"{count(source.get('rows'))} rows"),
+        ("Source", counted(source.get("rows"), "row", "rows")),
         ("Source, commitment", source.get("commitment")),
         ("Spec", content.get("spec_hash")),
         ("Target", spec.get("target")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from anon_pipeline.report.charts import NOT_MEASURED, count, known, percent
+from anon_pipeline.report.charts import NOT_MEASURED, count, counted, known, percent
 from anon_pipeline.report.verdict import Promise
 from anon_pipeline.report.wording import listed, part
 
@@ -22,7 +22,7 @@ def promise(content: Mapping[str, Any]) -> Promise | None:
     least = "at least " if holds else ""
     text = f"{least}{count(fewest)} for the person with the fewest" if known(fewest) else NOT_MEASURED
     if measured.get("below"):
-        text += f"; {count(measured['below'])} people have fewer than demanded"
+        text += f"; {counted(measured['below'], 'person has', 'people have')} fewer than demanded"
     return Promise(
         name="across releases",
         demand=f"At least {count(k)} people share a person's class in {releases}",
@@ -49,9 +49,12 @@ def sentences(content: Mapping[str, Any]) -> list[str]:
     if unknown:
         texts.append(f"It was not compared with {listed(unknown)}, of which it is not kept who is in which class.")
     if former and known(facts.get("newcomers")):
-        texts.append(f"About {count(facts['newcomers'])} people are new in the source.")
+        texts.append(f"About {counted(facts['newcomers'], 'person is', 'people are')} new in the source.")
     if facts.get("waiting"):
-        texts.append(f"{count(facts['waiting'])} people are held back until enough others can be shown with them.")
+        texts.append(
+            f"{counted(facts['waiting'], 'person is', 'people are')} held back until enough others can be shown with "
+            "them."
+        )
     if former and known(facts.get("lost")):
         which = "The tree of the last release was kept" if facts.get("kept") else "A new tree was fitted"
         other = "a new one" if facts.get("kept") else "the former one"

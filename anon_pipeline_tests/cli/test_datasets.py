@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -102,6 +103,18 @@ def test_files_of_a_folder_may_differ_where_it_is_said(table: Path, command: tup
     assert run(*(word.replace("people", "others") for word in command), folder, "--json").code != 0
 
 
+def test_a_profile_is_told_which_sheet_and_which_names(table: Path) -> None:
+    """It refused such tables and named options of `init` that it had not."""
+    file = table.with_suffix(".xlsx")
+    with pd.ExcelWriter(file) as book:
+        for sheet, people in (("all", 60), ("few", 20)):
+            pd.read_csv(table).head(people).to_excel(book, sheet_name=sheet, index=False)
+    assert run("profile", file, "--sheet", "few", "--json").json["rows"] == 20
+    written(table, ROWS)
+    content = run("profile", table, "--names", "age,town,ill", "--json").json
+    assert [column["name"] for column in content["columns"]] == ["age", "town", "ill"]
+
+
 @pytest.mark.parametrize("command", [("init", "people", "--from"), ("profile",)])
 def test_a_single_file_has_no_others_to_differ_from(table: Path, command: tuple[str, ...]) -> None:
     """The option was ignored: whoever gives it expects all files of a folder to be read."""
@@ -129,7 +142,7 @@ def test_who_is_forgotten_is_counted(table: Path, home: Home, monkeypatch: pytes
     for version in ("a" * 12, "b" * 12):
         publish(home, version, pa.array(["Ottilie", "Alwin", "Bertha"]), [0, 0, 0])
     ended = run("forget", folder, written(table.parent / "left.txt", ["Ottilie", "nobody"]))
-    assert ended.lines == ["1 of 2 identifiers were found; 2 entries about them were replaced by random numbers"], (
+    assert ended.lines == ["1 of 2 identifiers was found; 2 entries about them were replaced by random numbers"], (
         ended.error
     )
     counted = run("forget", folder, written(table.parent / "left.txt", ["Alwin", "nobody"]), "--json").json

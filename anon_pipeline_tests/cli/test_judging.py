@@ -134,6 +134,20 @@ def test_what_is_said_of_text_files_is_not_ignored_for_another_table(
     assert said == f"{option[0]}: is said of text files, and people.{kind} is none; leave it out"
 
 
+def test_a_sheet_of_several_is_judged_by_its_name(table: Path) -> None:
+    """`verify` refused each workbook with two sheets, and had no option to say which."""
+    file = table.with_suffix(".xlsx")
+    with pd.ExcelWriter(file) as book:
+        for sheet, people in (("all", 3), ("few", 2)):
+            pd.DataFrame({"age": [20] * people}).to_excel(book, sheet_name=sheet, index=False)
+    asked = ("verify", file, "--quasi-identifiers", "age", "--k", "3")
+    assert sentence(*asked).endswith("has the sheets all, few; say which holds the people, there or by --sheet")
+    assert run(*asked, "--sheet", "all").code == 0
+    assert run(*asked, "--sheet", "few").code == 3
+    said = sentence("verify", table, "--quasi-identifiers", "age", "--k", "3", "--sheet", "all")
+    assert said == "--sheet: only a workbook of Excel or LibreOffice has sheets; leave it out"
+
+
 @pytest.mark.parametrize("option", OF_LETTERS)
 def test_an_option_of_text_files_needs_one_among_the_files_of_an_attack(table: Path, option: tuple[str, str]) -> None:
     pq.write_table(pa.table({"age": [20, 20, 20]}), table.with_suffix(".parquet"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -120,6 +121,8 @@ def test_a_table_of_groups(printed: Printed) -> None:
     groups |= {"means": ["age", "hours"], "means_hidden": 5_678}
     tables.show_release(content, None, True)
     assert printed()[2:] == [*lines[:2], "means  age, hours; 5,678 values are hidden", *lines[2:]]
+    tables.show_release(content | {"groups": groups | {"means_hidden": 1}}, None, True)
+    assert "means  age, hours; 1 value is hidden" in printed()
 
 
 def test_a_release_of_statistics(printed: Printed) -> None:
@@ -154,7 +157,15 @@ def test_a_score_has_decimals_by_its_size(
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(None, "infinite"), (10.0, "10"), (12_345, "12,345"), (12_345.0, "12,345"), (0.58123, "0.5812")]
+    ("value", "text"),
+    [
+        (None, "infinite"),
+        (math.inf, "infinite"),
+        (10.0, "10"),
+        (12_345, "12,345"),
+        (12_345.0, "12,345"),
+        (0.58123, "0.5812"),
+    ],
 )
 def test_a_measured_value(value: float | None, text: str) -> None:
     assert tables.number(value) == text
@@ -200,6 +211,11 @@ def test_a_verdict_on_a_table_of_groups(printed: Printed) -> None:
 def test_a_verdict_on_a_single_row(printed: Printed) -> None:
     tables.show_verdict("people.csv", Verdict(1, 1, 1, 1, [], [], {}))
     assert printed()[2:] == ["1 row in 1 class; the smallest has 1; 1 row stands in classes that are too small"]
+
+
+def test_a_group_of_a_single_person(printed: Printed) -> None:
+    tables.show_verdict("groups.csv", Verdict(1, 1, 1, 0, [], [], {}, groups=True))
+    assert printed()[2:] == ["1 group; the smallest counts 1 person"]
 
 
 def test_an_attack_on_a_single_row(printed: Printed) -> None:

@@ -112,7 +112,7 @@ def test_what_a_killed_delivery_has_half_written_is_removed(home: Home, place: D
 def test_rows_of_a_delivery_that_was_killed_before_there_was_a_table_are_told(home: Home, place: Destination) -> None:
     cut_off(home, publish(home, "v1"), place)
     withdraw(home, "v1", "too much")
-    with pytest.raises(NotDelivered, match=r"is no table any more, or was none yet .* 1 files of rows"):
+    with pytest.raises(NotDelivered, match=r"is no table any more, or was none yet .* 1 file of rows"):
         delivery.deliver(home, DATASET, "v1")
     assert len(delivery.verify(home)) == 1
     for name in files(place):

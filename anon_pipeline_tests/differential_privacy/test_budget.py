@@ -290,6 +290,12 @@ def test_a_stored_answer_that_was_altered_is_not_given(tmp_path: Path) -> None:
         budget.ask(question("a"), lambda: pytest.fail("noise was drawn"))
 
 
+def test_a_single_question_is_told_in_the_singular(tmp_path: Path) -> None:
+    budget = budget_in(tmp_path)
+    budget.ask(question("a"), lambda: b"noise")
+    assert any(": 1 reservation, a rho of" in note for note in verify(budget).notes)
+
+
 def test_another_allowance_must_be_entered(tmp_path: Path) -> None:
     """A dataset of the same subject, or a spec that was edited, cannot widen the budget unseen."""
     budget_in(tmp_path).ask(question("a"), lambda: b"x")

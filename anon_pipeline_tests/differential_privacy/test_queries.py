@@ -179,6 +179,13 @@ def test_a_file_of_questions_is_read_before_anything_is_asked(tmp_path: Path) ->
         queries.read_queries(ReleaseSpec.load(folder))
 
 
+def test_where_no_file_of_questions_is_named_it_is_asked_for(tmp_path: Path) -> None:
+    """`statistics` only said what the key does, not that it is missing."""
+    folder = write_dataset(tmp_path / "people", people(), policy("row"))
+    with pytest.raises(InputError, match=r"^differential_privacy\.queries: is missing; name a file of questions"):
+        queries.read_queries(ReleaseSpec.load(folder))
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

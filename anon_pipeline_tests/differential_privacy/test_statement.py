@@ -207,6 +207,15 @@ class Forbidden:
         raise AssertionError("people were read")
 
 
+@pytest.mark.parametrize("sql", ["", " ", ";", "-- nothing"])
+def test_an_empty_question_is_told(sql: str) -> None:
+    """It was refused as more than one statement."""
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    with pytest.raises(InputError, match=r"^query: is empty; a question is SELECT"):
+        parse(sql, spec, spec.differential_privacy)
+
+
 def test_a_refused_question_spends_and_reads_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "var").prepare()
     for sql in HOSTILE:

@@ -111,11 +111,11 @@ BAD = {
     "empty table": (with_table(rows()[:0]), "the table is empty"),
     "fewer than k rows": (with_table(rows()[:9]), "the table has 9 rows, fewer than k = 10"),
     "one class": (with_table(rows(ill="yes")), "target: ill has one value only"),
-    "target missing": (with_table(rows(ill=[None] + ["yes", "no"] * 199 + ["no"])), "target: ill is missing in 1 rows"),
+    "target missing": (with_table(rows(ill=[None] + ["yes", "no"] * 199 + ["no"])), "target: ill is missing in 1 row"),
     "infinity": (with_table(rows(age=[np.inf] * 2 + [40.5] * 398)), "columns.age: 2 values are infinite"),
     "text in a numeric column": (
         with_table(rows(age=[f"age {SECRET}"] + ["40"] * 399)),
-        "columns.age: 1 values are no numbers",
+        "columns.age: 1 value is no number",
     ),
     "duplicate column names": (duplicate_names, "of its first line have one name"),
     "unknown key": (with_spec(lambda spec: spec.update(kanonymity=5)), "kanonymity: is not a key of the spec"),

@@ -251,7 +251,12 @@ def nested(path: Path) -> None:
         ("p.zip", broken, {}, "p.zip: cannot be read: it is no intact zip"),
         ("p.xlsx", broken, {}, "p.xlsx: cannot be read: it is no intact workbook"),
         ("p.xlsx", empty_workbook, {}, "p.xlsx: is empty"),
-        ("p.xlsx", as_sheet_of_several, {}, "source.sheet: p.xlsx has the sheets Sheet, people; say which"),
+        (
+            "p.xlsx",
+            as_sheet_of_several,
+            {},
+            "source.sheet: p.xlsx has the sheets Sheet, people; say which holds the people, there or by --sheet",
+        ),
         ("p.xlsx", as_workbook, {"sheet": "staff"}, "source.sheet: p.xlsx has no sheet staff; it has Sheet1"),
         ("p.csv", broken, {"sheet": "staff"}, "source.sheet: only a workbook"),
         ("p.sav", broken, {}, "p.sav: cannot be read: it is no intact file of its kind"),

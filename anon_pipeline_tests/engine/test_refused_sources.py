@@ -16,7 +16,7 @@ BAD_CSV = {
     "text among numbers": (
         f"x,t\n1,a\n{SECRET},b\n3,a\n",
         {"x": {"role": QI, "type": "numeric"}},
-        "columns.x: 1 values are no numbers",
+        "columns.x: 1 value is no number",
     ),
     "text among dates": (
         f"x,t\n2020-01-01,a\n{SECRET},b\n2020-02-30,a\n",
@@ -24,8 +24,8 @@ BAD_CSV = {
         "columns.x: 2 values are no dates",
     ),
     "infinity": ("x,t\n1,a\ninf,b\n-inf,a\n", {"x": QI}, "columns.x: 2 values are infinite"),
-    "a number beyond all floats": ("x,t\n1,a\n1e400,b\n", {"x": QI}, "columns.x: 1 values are infinite"),
-    "a stand-in for infinity": ("x,t\n1,a\n3.4e38,b\n", {"x": QI}, "columns.x: 1 values are infinite or beyond"),
+    "a number beyond all floats": ("x,t\n1,a\n1e400,b\n", {"x": QI}, "columns.x: 1 value is infinite"),
+    "a stand-in for infinity": ("x,t\n1,a\n3.4e38,b\n", {"x": QI}, "columns.x: 1 value is infinite or beyond"),
     "an infinite date": (
         "x,t\n2020-01-01,a\ninfinity,b\n",
         {"x": {"role": QI, "type": "date"}},
@@ -54,12 +54,12 @@ BAD_CSV = {
     ),
     "no line": ("", {"x": QI}, "people.csv: is empty"),
     "no people": ("x,t\n", {"x": QI}, "people.csv: the table is empty"),
-    "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 rows, fewer than k = 2"),
+    "fewer than k": ("x,t\n1,a\n", {"x": QI}, "people.csv: the table has 1 row, fewer than k = 2"),
     "one class": ("x,t\n1,a\n2,a\n", {"x": QI}, "target: t has one value only"),
     "a missing target": (
         "x,t\n1,a\n2,\n3,b\n",
         {"x": QI},
-        "target: t is missing in 1 rows; say missing_target: leave_out",
+        "target: t is missing in 1 row; say missing_target: leave_out",
     ),
     "a target that is a name": (
         "x,t\n" + "".join(f"{i},{SECRET}{i}\n" for i in range(200)),
@@ -165,12 +165,12 @@ def test_a_file_that_cannot_be_read_is_named_with_a_reason(
         (pa.array([b"a", b"b", b"c"]), QI, "columns.x: holds BLOB values"),
         (pa.array([1, 2, 3]), {"role": QI, "type": "date"}, "columns.x.type: is date, but the source holds BIGINT"),
         (pa.array([True, False, True]), {"role": QI, "type": "numeric"}, "columns.x.type: is numeric, but the source"),
-        (pa.array([1.0, np.inf, 2.0]), QI, "columns.x: 1 values are infinite"),
-        (pa.array([1, 2**63 - 1, 2]), QI, "columns.x: 1 values are infinite or beyond 1e18"),
+        (pa.array([1.0, np.inf, 2.0]), QI, "columns.x: 1 value is infinite"),
+        (pa.array([1, 2**63 - 1, 2]), QI, "columns.x: 1 value is infinite or beyond 1e18"),
         (
             pa.array([1.0, np.nan, 2e18]),
             QI,
-            "columns.x: 1 values are infinite or beyond 1e18",
+            "columns.x: 1 value is infinite or beyond 1e18",
         ),  # NaN is a missing value
     ],
 )
@@ -204,7 +204,7 @@ def test_a_number_to_be_predicted_has_a_square_that_floats_hold(engine: DuckDBEn
     """What nobody learns from may be any number."""
     table = pa.table({"x": [1, 2, 3], "t": [1.0, 1e300, 3.0]})
     write(tmp_path, "people.parquet", table)
-    sentence = "columns.t: 1 values are beyond 1e18, and models are to predict them"
+    sentence = "columns.t: 1 value is beyond 1e18, and models are to predict them"
     assert sentence in refused(engine, tmp_path, {"x": QI}, name="people.parquet")
     write(
         tmp_path, "people.parquet", table.append_column("y", [[1e300, 2.0, 3.0]]).set_column(1, "t", [[1.0, 2.0, 3.0]])

@@ -96,7 +96,7 @@ def test_a_bad_table_is_refused_in_the_same_words(spark: SparkEngine, tmp_path: 
         (pa.array([2932897, 0], pa.date32()), QI, "columns.x: 1 dates are infinite"),
         (pa.array([[1], [2]]), QI, "columns.x: holds BIGINT[] values; flatten or exclude it"),
         (pa.array([b"a", b"b"]), QI, "columns.x: holds BLOB values; flatten or exclude it"),
-        (pa.array([1.0, np.inf]), QI, "columns.x: 1 values are infinite"),
+        (pa.array([1.0, np.inf]), QI, "columns.x: 1 value is infinite"),
     ],
 )
 def test_a_column_that_spark_would_change_is_refused(

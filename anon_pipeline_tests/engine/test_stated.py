@@ -65,7 +65,7 @@ def test_a_number_that_is_not_written_as_stated_is_no_number(engine: DuckDBEngin
     """1.5 in a file of decimal commas is a doubt; read as one and a half it might be fifteen."""
     write(tmp_path, "people.csv", f"x;t\n1,5;a\n{value};b\n3;a\n")
     source = {"delimiter": ";", "decimal": ",", "thousands": "."}
-    assert "columns.x: 1 values are no numbers" in refused(engine, tmp_path, {"x": NUMBER}, source=source)
+    assert "columns.x: 1 value is no number" in refused(engine, tmp_path, {"x": NUMBER}, source=source)
     _, table = stored(engine, tmp_path, {"x": QI}, source=source)  # then it is a column of texts, as they are
     assert alike(table["x"].to_pylist(), ["1,5", value, "3"])
 
@@ -76,7 +76,7 @@ def test_dates_in_two_formats_and_one_in_neither(engine: DuckDBEngine, tmp_path:
     _, table = stored(engine, tmp_path, said)
     assert alike(table["x"].to_pylist(), [date(1999, 12, 31), date(2000, 2, 5), date(2001, 3, 4)])
     write(tmp_path, "people.csv", "x,t\n12/31/1999,a\n31/12/1999,b\n")
-    assert "columns.x: 1 values are no dates" in refused(engine, tmp_path, said)
+    assert "columns.x: 1 value is no date" in refused(engine, tmp_path, said)
     with pytest.raises(ValidationError, match="is how dates are written"):
         Column(role=QI, type="date", format="dd.mm.yyyy")
 

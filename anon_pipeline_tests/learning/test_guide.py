@@ -194,9 +194,9 @@ def test_a_missing_target_is_refused_with_its_count() -> None:
     frame, labels, _ = people(50)
     fold = assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     labels[3] = None
-    with pytest.raises(InputError, match="1 of 50 rows have no value"):
+    with pytest.raises(InputError, match="1 of 50 rows has no value"):
         train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), Guide(), fold)
-    with pytest.raises(InputError, match="1 of 50 rows have no value"):
+    with pytest.raises(InputError, match="1 of 50 rows has no value"):
         assign_folds(labels, Task.CLASSIFICATION, 5, 0)
     fold[3] = -1  # outside the sample it may be missing
     assert train(Problem(frame, labels, Task.CLASSIFICATION, TYPES, 0), Guide(), fold).guidance(frame, fold).shape == (

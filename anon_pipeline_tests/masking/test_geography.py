@@ -357,7 +357,7 @@ def test_private_positions_of_whole_degrees_move_by_less_than_one() -> None:
 )
 def test_what_is_no_place_is_refused(latitude: list[float], longitude: list[float], name: str) -> None:
     with pytest.raises(
-        InputError, match=rf"steps\.0\.columns: 1 values of {name} lie beyond .* name the latitude first"
+        InputError, match=rf"steps\.0\.columns: 1 value of {name} lies beyond .* name the latitude first"
     ) as refused:
         shown(latitude, longitude, "donut", inner=1, outer=2)
     assert "91" not in str(refused.value) and "181" not in str(refused.value)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import number_of
 from anon_pipeline.masking import mdav, microaggregation
 from anon_pipeline.masking.execution import Resources, apply_steps
 from anon_pipeline.masking.mdav import mdav_groups
@@ -112,7 +113,7 @@ def test_people_without_any_value_have_to_be_k_as_well(empty: int) -> None:
     _, (report,) = apply_steps(table, {"x": NUMERIC, "y": NUMERIC}, {}, steps, Resources(key=KEY))
     few = empty in (1, 2)
     assert report.guarantee == ("none" if few else "k")
-    assert any(note.startswith(f"{empty} people, fewer than k") for note in report.notes) == few
+    assert any(note.startswith(f"{number_of(empty, 'person', 'people')}, fewer than k") for note in report.notes) == few
 
 
 def test_of_nobody_with_a_value_no_group_is_made() -> None:
@@ -234,7 +235,7 @@ def test_people_who_show_nothing_are_k_or_the_guarantee_is_gone(empty: int) -> N
     _, (report,) = apply_steps(table, dict.fromkeys("ab", NUMERIC), {}, steps, Resources(key=KEY))
     alone = 0 < empty < 3
     assert report.guarantee == ("none" if alone else "k")
-    assert [f"{empty} people, fewer than k" in note for note in report.notes] == [True] * alone
+    assert [f"{number_of(empty, 'person', 'people')}, fewer than k" in note for note in report.notes] == [True] * alone
 
 
 def test_a_column_in_which_all_are_equal_changes_no_group() -> None:

@@ -160,7 +160,7 @@ def test_only_random_tokens_are_hashed_without_a_key() -> None:
     shown, _ = masked(tokens, CATEGORICAL, step("hash"))
     assert shown.to_pylist()[0] == hashlib.sha256(str(tokens[0]).encode()).hexdigest() and shown[3].as_py() is None
     for listable in ("+49 731 1234567", "Anna", "anna@example.org", "1234567890123", str(uuid.uuid1())):
-        with pytest.raises(InputError, match=r"1 values are no random tokens, .* take pseudonymize") as refused:
+        with pytest.raises(InputError, match=r"1 value is no random token, .* take pseudonymize") as refused:
             masked([tokens[0], listable], CATEGORICAL, step("hash"))
         assert listable not in str(refused.value)
     with pytest.raises(InputError, match="hash needs texts"):
@@ -233,5 +233,5 @@ def test_an_absent_package_is_named(package: str, technique: str, extra: str, mo
 def test_numbers_filled_up_to_the_length_of_a_token_are_none(numbers: list[str]) -> None:
     """Whoever lists all phone numbers fills each up in the same way, and finds the token of everybody."""
     filled = [number.zfill(32) for number in numbers]
-    with pytest.raises(InputError, match="no random tokens"):
+    with pytest.raises(InputError, match="no random token"):
         masked(filled, CATEGORICAL, step("hash"))

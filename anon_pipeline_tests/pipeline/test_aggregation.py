@@ -277,7 +277,7 @@ def test_the_written_file_is_judged_once_more_whatever_the_checks_said(released:
     table.to_parquet(candidate / "data.parquet", index=False)
     facts = json.loads((released.release / "manifest.json").read_text())
     facts["source"]["content_hash"] = "0" * 64
-    with pytest.raises(Refused, match="k_anonymity: 1 groups fail"):
+    with pytest.raises(Refused, match="k_anonymity: 1 group fails"):
         publish(released.home, released.spec, DuckDBEngine(tmp_path), candidate, facts)
     assert released.releases() == before
 

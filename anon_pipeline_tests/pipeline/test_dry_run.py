@@ -44,7 +44,7 @@ def test_it_meets_in_the_last_row_of_a_large_file_what_a_run_would(
     frame = people().astype({"age": object})
     frame.loc[399, "age"] = "no number"
     spec = ReleaseSpec.load(write_dataset(tmp_path / "people", frame))
-    with pytest.raises(InputError, match=r"columns\.age: 1 values are no numbers"):
+    with pytest.raises(InputError, match=r"columns\.age: 1 value is no number"):
         dry_run(spec, Home(tmp_path / "home"), "duckdb", None, None)
 
 

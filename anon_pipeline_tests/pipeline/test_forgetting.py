@@ -72,7 +72,7 @@ def test_numbers_are_found_as_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        ("secret\n", "none of its 1 identifiers is in what is kept"),
+        ("secret\n", "its identifier is not in what is kept"),
         ("\n \n", "has no identifier"),
     ],
 )
@@ -135,7 +135,7 @@ def test_what_a_call_that_was_cut_off_has_begun_is_told_with_a_refusal(home: Hom
     cut_off(home, tmp_path / "gone.txt")
     store(home, "raw_data", pa.array(["bo"]))
     (tmp_path / "gone.txt").write_text(asked)
-    with pytest.raises(InputError, match=r"nobody was forgotten but for 1 entries of a call that was cut off: "):
+    with pytest.raises(InputError, match=r"nobody was forgotten but for 1 entry of a call that was cut off: "):
         forget_people(spec(), home, tmp_path / "gone.txt")
     assert left(home) == [" bo ", "bo", "cy", "7"]
 

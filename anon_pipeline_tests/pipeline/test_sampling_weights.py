@@ -92,8 +92,8 @@ BAD: dict[str, tuple[dict[str, Any], list[float | None] | float, str]] = {
     "no such column": ({"sampling_weight": "wait"}, 1.0, "sampling_weight: 'wait' is no column"),
     "a quasi-identifier": ({"sampling_weight": "age"}, 1.0, "'age' has the role quasi_identifier"),
     "a fraction beside it": ({"sampling_fraction": 0.1}, 1.0, "sampling_fraction: follows from sampling_weight"),
-    "missing weights": ({}, [None] + [2.0] * 399, "weight is missing or not above 0 in 1 rows"),
-    "a weight of nothing": ({}, [0.0] + [2.0] * 399, "weight is missing or not above 0 in 1 rows"),
+    "missing weights": ({}, [None] + [2.0] * 399, "weight is missing or not above 0 in 1 row"),
+    "a weight of nothing": ({}, [0.0] + [2.0] * 399, "weight is missing or not above 0 in 1 row"),
     "weights that add up to a half": ({}, 0.5, "adds up to fewer people than the table has"),
 }
 

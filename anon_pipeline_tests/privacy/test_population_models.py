@@ -62,7 +62,7 @@ def test_a_population_person_in_no_class_is_present_with_chance_zero() -> None:
     assert presence(0, 0.5).holds(classes).all()
     assert not presence(0.1, 0.5).holds(classes).any()
     assert presence(0.1, 0.5).measured(classes) == 0
-    assert "1 people of the population match no class" in str(presence(0.1, 0.5).impossible(classes))
+    assert "of the population, 1 person matches no class" in str(presence(0.1, 0.5).impossible(classes))
     assert presence(0, 0.5).impossible(classes) is None
 
 

@@ -43,6 +43,14 @@ def test_a_class_of_exactly_k_holds_and_the_rows_of_smaller_ones_are_counted(
     assert (verdict.rows, verdict.classes, verdict.groups) == (15, 3, False)
 
 
+def test_of_a_table_without_rows_it_is_told_that_it_has_none(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """It was told that one class of none fails, and that infinitely many people are in the smallest one."""
+    pd.DataFrame({"q": np.array([], dtype=str)}).to_parquet(tmp_path / "x.parquet")
+    verdict = verify_by_columns(engine, tmp_path / "x.parquet", ["q"], 2)
+    assert not verdict.holds
+    assert verdict.problems == ["the table has no rows, so there is nobody to judge"]
+
+
 def test_counts_of_an_engine_become_the_same_statistics_with_missing_values_first() -> None:
     frame = pd.DataFrame({"class": [0, 0, 1, 1], "value": ["ill", None, "ill", "well"], "count": [2, 1, 3, 4]})
     whole = frame[frame["value"].notna()].reset_index(drop=True)

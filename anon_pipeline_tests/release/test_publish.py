@@ -125,7 +125,7 @@ def test_the_next_release_names_the_one_before(
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        (TABLE.assign(age=[20] * 2 + [50] * 5), "1 classes fail"),
+        (TABLE.assign(age=[20] * 2 + [50] * 5), "1 class fails"),
         (TABLE.assign(age=[20, 20, None, 50, 50, 50, 50]), "2 classes fail"),
         (TABLE.assign(name="Zebulon"), "other columns than the spec releases"),
         (TABLE[["age"]], "other columns than the spec releases"),
@@ -146,7 +146,7 @@ def test_a_group_below_the_threshold_is_refused(home: Home, engine: DuckDBEngine
     step = {"technique": "aggregate", "columns": ["age", "ill"], "threshold": 10}
     spec = ReleaseSpec.model_validate(POLICY | {"steps": [step]})
     groups = pd.DataFrame({"age": [20, 50], "ill": ["no", "yes"], "people": [9, 10]})
-    with pytest.raises(Refused, match=r"1 groups fail"):
+    with pytest.raises(Refused, match=r"1 group fails"):
         publish.publish(home, spec, engine, candidate_of(tmp_path / "bad", groups), FACTS)
     assert not home.ledger.exists()
 

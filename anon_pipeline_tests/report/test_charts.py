@@ -89,6 +89,11 @@ def test_names_of_columns_are_text_and_no_markup() -> None:
     assert nasty.rstrip("\x00\x0b") in (ElementTree.fromstring(picture).findtext(f"{SVG}desc") or "")
 
 
+def test_a_single_class_is_told_in_the_singular() -> None:
+    picture = ElementTree.fromstring(charts.class_size_chart([{"size": "10-19", "classes": 1, "people": 12}]))
+    assert (picture.findtext(f"{SVG}desc") or "").strip(" .;") == "classes of 10\u201319: 12 people in 1 class"
+
+
 def test_every_picture_has_a_title_and_all_its_numbers_in_words() -> None:
     picture = ElementTree.fromstring(charts.class_size_chart(GROUPS, title="Sizes"))
     assert picture.findtext(f"{SVG}title") == "Sizes"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.cli.tables import interval
+from anon_pipeline.report import markdown as markdown_report
 from anon_pipeline.report import release_report
 from anon_pipeline.report.columns import column_summaries
 from anon_pipeline_tests.report.pages import check, finding, manifest_content, read
@@ -218,6 +219,13 @@ def test_a_difference_without_an_interval_does_not_invent_one() -> None:
 
 def test_a_measure_without_a_limit_is_not_called_unmeasured() -> None:
     assert read(manifest_content()).text.count("no limit") == 2
+
+
+def test_a_single_class_is_told_in_the_singular() -> None:
+    content = manifest_content()
+    content["measured"]["class_sizes"]["classes"] = 1
+    assert "1 class. The smallest has" in read(content).text
+    assert "1 class. The smallest has" in markdown_report.render(content)
 
 
 @pytest.mark.parametrize("absent", ["absent", None, {}])

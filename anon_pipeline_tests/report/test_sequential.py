@@ -35,6 +35,15 @@ def test_the_demand_is_a_promise_beside_the_others() -> None:
     assert "7 are held back until enough others can be shown with them." in page.text
 
 
+def test_a_single_person_is_told_in_the_singular() -> None:
+    content = followed(below=1)
+    content["across_releases"] |= {"newcomers": 1, "waiting": 1}
+    text = read(content).text
+    assert "1 person has fewer than demanded" in text
+    assert "About 1 person is new in the source." in text
+    assert "1 person is held back until enough others" in text
+
+
 def test_it_is_said_what_was_compared_and_what_that_cost() -> None:
     text = read(followed()).text
     assert "laid side by side with 77d0e2b61c55 and 1b2c3d4e5f60, person by person. About 1,250 people are new" in text

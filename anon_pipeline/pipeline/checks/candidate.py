@@ -9,6 +9,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.policy import mean_loss
 from anon_pipeline.engine.base import ClassCounts, Engine, SourceFacts
+from anon_pipeline.errors import number_of
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks.naming import unshared_values
 from anon_pipeline.pipeline.expectations.questions import Question
@@ -94,7 +95,8 @@ def _demands(
             {"column": "class_holds", "min_value": 1},
             pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
             measured=finding.measured if finding.measured is not None else "infinite",
-            remedy=f"{finding.failing} classes fail; nothing was published: run anonymizer_tree again",
+            remedy=f"{number_of(finding.failing, 'class fails', 'classes fail')}; nothing was published: run "
+            "anonymizer_tree again",
         )
 
 

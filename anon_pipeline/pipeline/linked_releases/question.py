@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from anon_pipeline.errors import Unavailable
+from anon_pipeline.errors import Unavailable, number_of
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.step import Run, log
 from anon_pipeline.privacy.linked_releases.demands import FailingDemand
@@ -46,8 +46,8 @@ class Beside:
         """Note what rows of people and a table of groups tell together, by whichever of them this release is."""
         self.add(
             people,
-            f"beside {release}, of the same people, what {people:,} people have in groups of fewer than k follows by "
-            "subtraction",
+            f"beside {release}, of the same people, what {number_of(people, 'person has', 'people have')} in groups "
+            "of fewer than k follows by subtraction",
         )
 
     def add_failing(self, releases: Sequence[str], failing: FailingDemand, whose: str) -> None:
@@ -55,7 +55,8 @@ class Beside:
         self.add(
             failing.people,
             f"beside {', '.join(releases)}, of the same people, what follows by subtraction is of at least "
-            f"{failing.people:,} people of whom a demand of {whose} does not hold: {failing.sentence}",
+            f"{number_of(failing.people, 'person', 'people')} of whom a demand of {whose} does not hold: "
+            f"{failing.sentence}",
         )
 
     def add_together(self, releases: Sequence[str], known: Callable[[], int]) -> None:
@@ -73,8 +74,9 @@ class Beside:
             return
         self.add(
             unions,
-            f"beside {', '.join(releases)}, of the same people, what at least {unions:,} groups of fewer than k people "
-            "have follows by subtraction",
+            f"beside {', '.join(releases)}, of the same people, what at least "
+            f"{number_of(unions, 'group of fewer than k people has', 'groups of fewer than k people have')} follows by "
+            "subtraction",
         )
 
     def add_unjudged(self, release: str, error: Exception) -> None:

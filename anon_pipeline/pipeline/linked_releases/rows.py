@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, number_of
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.linked_releases.people import linked_classes
 from anon_pipeline.pipeline.linked_releases.question import Beside
@@ -54,16 +54,18 @@ def few_candidates(people: int, releases: tuple[str, ...], linked: Sequence[Link
     known = f"; {', '.join(columns)} is kept in one of them and a quasi-identifier of another" if columns else ""
     known += "; readers may know who was drawn into one of them" if any(of.drawn is not None for of in linked) else ""
     return (
-        f"beside {', '.join(releases)}, of the same people, {people:,} people share their classes with fewer than k, "
-        f"and their rows can be linked by the columns that are kept{known}"
+        f"beside {', '.join(releases)}, of the same people, "
+        f"{number_of(people, 'person shares a class', 'people share their classes')} with fewer than k, and their rows "
+        f"can be linked by the columns that are kept{known}"
     )
 
 
 def fails_beside(failing: FailingDemand, this: str, releases: tuple[str, ...]) -> str:
     """The demand that fails on people who share their classes in all releases, and for how many people."""
     return (
-        f"beside {', '.join(releases)}, of the same people, {failing.people:,} people share their classes with people "
-        f"of whom a demand of {(this, *releases)[failing.of]} does not hold: {failing.sentence}"
+        f"beside {', '.join(releases)}, of the same people, "
+        f"{number_of(failing.people, 'person shares a class', 'people share their classes')} with people of whom a "
+        f"demand of {(this, *releases)[failing.of]} does not hold: {failing.sentence}"
     )
 
 

@@ -99,7 +99,7 @@ def test_a_group_of_each_of_two_tables_is_subtracted_from_a_class(tmp_path: Path
     asked_of = asked(registers.rows())
     assert problems(asked_of) == 1
     names = ", ".join(f"by_{by}/{of.version}" for by, of in zip(("code", "mark"), tables, strict=True))
-    assert f"beside {names}, of the same people, what at least 1 groups of fewer than k people have" in asked_of.remedy
+    assert f"beside {names}, of the same people, what at least 1 group of fewer than k people has" in asked_of.remedy
 
 
 def test_so_is_a_group_beside_rows_and_another_table(tmp_path: Path) -> None:
