@@ -128,6 +128,8 @@ def sweep(
     if allow_code:
         permission.allow_code()
     policy = ReleaseSpec.load(spec)
+    if policy.is_synthetic:
+        raise InputError("sweep: prices groupings of people, and a synthetic release makes none")
     varied = TradeOff.parse(k, set_ or []) if k is not None or set_ else policy.frontier
     if varied is None:
         raise InputError("say what to vary with --k or --set, for example --k 2,5,10, or write a frontier: in the spec")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from anon_pipeline.cli import runs as commands
 from anon_pipeline.errors import InputError
@@ -17,6 +18,7 @@ from anon_pipeline.pipeline.instance import dagster_home
 from anon_pipeline.pipeline.web.guard import ALLOW_HOSTS
 from anon_pipeline.spec import permission
 from anon_pipeline_tests.cli.commands import Ended, run, sentence, written
+from anon_pipeline_tests.differential_privacy import synthetic_people
 from anon_pipeline_tests.people import write_spec
 from anon_pipeline_tests.report.pages import manifest_content
 
@@ -119,6 +121,15 @@ def test_a_dry_run_says_whether_it_would_run(spec: Path, home: Home) -> None:
     content = run("run", spec, "--dry-run", "--json").json
     assert (content["dry_run"], content["people"]) == (True, 60)
     assert not any(home.releases.iterdir())
+
+
+@pytest.mark.parametrize("options", [(), ("--k", "5,10")])
+def test_a_sweep_groups_nobody_of_a_synthetic_release(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """It asked to take out a section that the spec had not."""
+    spec = tmp_path / "release.yaml"
+    spec.write_text(yaml.safe_dump(synthetic_people.content()))
+    said = "sweep: prices groupings of people, and a synthetic release makes none"
+    assert sentence("sweep", spec, *options) == said
 
 
 def test_a_sweep_needs_something_to_vary(spec: Path) -> None:
