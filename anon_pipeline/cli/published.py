@@ -125,7 +125,8 @@ def verify_releases(
         for problem in problems:
             err.print(problem, soft_wrap=True)
         if not problems:
-            out.print(f"{len(ledger.read(home))} ledger lines and all their files are what they were")
+            lines = number_of(len(ledger.read(home)), "ledger line and all its", "ledger lines and all their")
+            out.print(f"{lines} files are what they were")
         if public_key is None and ledger.signature_file(home).exists():
             err.print("the ledger's signature was not checked; name the publisher's --public-key")
     raise typer.Exit(REFUSED if problems else 0)
@@ -178,7 +179,7 @@ def sign_releases() -> None:
     with home.lock("ledger"):
         unfinished.finish(home)
         lines = ledger.sign(home)
-    out.print(f"{lines} ledger lines are signed")
+    out.print(f"{number_of(lines, 'ledger line is', 'ledger lines are')} signed")
 
 
 @releases.command("expire")

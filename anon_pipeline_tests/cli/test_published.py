@@ -93,7 +93,7 @@ def test_a_signature_is_checked_with_the_public_key_only(home: Home, tmp_path: P
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(signing.FILE_VARIABLE, str(file))
         assert run("releases", "key").out == public
-        assert run("releases", "sign").lines == ["1 ledger lines are signed"]
+        assert run("releases", "sign").lines == ["1 ledger line is signed"]
     (tmp_path / "public.pem").write_text(public)
     unchecked = ["the ledger's signature was not checked; name the publisher's --public-key"]
     assert run("releases", "verify").told == unchecked

@@ -23,7 +23,7 @@ def signed(place: Place) -> Path:
     assert made.exit_code == 0, made.said
     (folder / "public.pem").write_text(made.stdout)
     ended = releases(place, "sign")
-    assert (ended.exit_code, ended.stdout) == (0, "1 ledger lines are signed\n"), ended.said
+    assert (ended.exit_code, ended.stdout) == (0, "1 ledger line is signed\n"), ended.said
     return folder / "public.pem"
 
 
