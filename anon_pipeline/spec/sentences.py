@@ -43,10 +43,12 @@ NAMED = ("columns", "domains", "rename", "paths")
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question that suggests similar names; empty if there are none.
 
-    >>> did_you_mean("incom", ["age", "income"])
-    'did you mean income? '
+    >>> did_you_mean("incom", ["age", "income"]), did_you_mean("Age", ["age", "income"])
+    ('did you mean income? ', 'did you mean age? ')
     """
-    near = get_close_matches(name, list(names), n=1, cutoff=0.75)
+    known = list(names)
+    alike = [other for other in known if other.casefold() == name.casefold()]  # of a short name no other is near
+    near = alike or get_close_matches(name, known, n=1, cutoff=0.75)
     return f"did you mean {near[0]}? " if near else ""
 
 
