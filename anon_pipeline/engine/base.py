@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -28,6 +28,7 @@ class ColumnFacts:
     storage : type in the stored table, in the engine's words
     missing : rows without a value
     distinct : distinct values, missing not counted
+    by_values : whether people's values decided the type in which it is stored
     """
 
     name: str
@@ -36,6 +37,7 @@ class ColumnFacts:
     storage: str
     missing: int
     distinct: int
+    by_values: bool = False
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ class SourceFacts:
     def duplicate_persons(self) -> int:
         """Rows whose value of the identifier occurs in another row too, for the identifier that repeats most."""
         return max((repetition.rows for repetition in self.identifiers), default=0)
+
+    def typed_by_values(self, names: Collection[str]) -> SourceFacts:
+        """The same, of whose columns people's values decided the types of these."""
+        return replace(self, columns=tuple(replace(column, by_values=column.name in names) for column in self.columns))
 
     def types(self) -> dict[str, ColumnType]:
         return {column.name: column.type for column in self.columns}

@@ -75,7 +75,8 @@ class SqlEngine(CountingEngine):
             read = typed.typed_people(session, source, spec)
             session.write(counted_people(session, source, read, spec), destination)
         stored = self.describe(destination, spec, {column.name: column.type for column in read.columns})
-        return replace(stored, table=source.table, left_out=read.left_out)
+        found = [column.name for column in read.columns if column.by_values]
+        return replace(stored.typed_by_values(found), table=source.table, left_out=read.left_out)
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:
         with self._session() as session:

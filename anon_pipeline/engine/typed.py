@@ -69,13 +69,15 @@ class OpenSource:
 class TypedColumn:
     """How a column of the source becomes a column of the stored table.
 
-    `is_text` says that its texts are stored as in the source, except those that stand for "not known".
+    `is_text` says that its texts are stored as in the source, except those that stand for "not known". `by_values` says
+    that people's values decide in which type it is stored: whole numbers or not, days or moments.
     """
 
     name: str
     type: ColumnType
     expression: str
     is_text: bool = False
+    by_values: bool = False
 
 
 def is_whole(storage: str) -> bool:
@@ -264,7 +266,8 @@ def _typed(
         return TypedColumn(name, kind, value, storage == "VARCHAR")
     if kind is ColumnType.DATE:
         grouped = column.role is Role.QUASI_IDENTIFIER
-        return TypedColumn(name, kind, _moments(reader, source, name, storage, value, grouped))
+        moments = _moments(reader, source, name, storage, value, grouped)
+        return TypedColumn(name, kind, moments, by_values=storage != "DATE")
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
         raise InputError(f"columns.{name}.type: is numeric, but the source holds {storage} values; change the type")
     if is_text:
@@ -291,7 +294,7 @@ def _typed(
         # NaN is a missing value, and there is one zero.
         value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
-    return TypedColumn(name, kind, value)
+    return TypedColumn(name, kind, value, by_values=is_text)
 
 
 def _in_usual_types(value: str, storage: str) -> tuple[str, str]:

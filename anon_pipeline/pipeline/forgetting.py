@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import BoolArray
 from anon_pipeline.errors import InputError, number_of
 from anon_pipeline.home import Home
-from anon_pipeline.pipeline.sequential_publication import WITHHELD_PEOPLE
 from anon_pipeline.pipeline.stages import stored_folder
+from anon_pipeline.pipeline.withheld_people import WITHHELD_PEOPLE
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.spec import ReleaseSpec

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.engine.session import BATCH_ROWS
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
@@ -26,7 +23,7 @@ from anon_pipeline.release import fineness
 from anon_pipeline.release.noise import Noise
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company, may_be_released
+from anon_pipeline.sequential.cohorts import MinimumCohortSize, in_company
 from anon_pipeline.sequential.guarantees import Intersection, intersection
 from anon_pipeline.sequential.republication import (
     Demands,
@@ -38,15 +35,13 @@ from anon_pipeline.sequential.republication import (
 )
 from anon_pipeline.sequential.same_people import require_same_people
 from anon_pipeline.spec import AcrossReleases, ReleaseSpec
-from anon_pipeline.tables import HISTORY, Cells
+from anon_pipeline.tables import Cells
 
 #: The blocking check, with the description that Dagster shows before it is first asked.
 CHECK = "across_releases"
 CHECK_DESCRIPTION = "Whoever has the former releases, too, is left with enough people who could be this one."
 #: Beside the people who are followed: the class of each cohort in the newest former release.
 NEWEST = "newest_classes.npy"
-#: And the identifiers of those who are withheld, of whom no later step knows.
-WITHHELD_PEOPLE = "withheld.parquet"
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -97,50 +92,13 @@ def with_company(cohorts: Cohorts, run: Run, window: release_history.Window) -> 
     if _asked(run.spec).departures != "in_company" or not window.members:
         return cohorts
     newest = window.members[-1].version
-    history = in_company(cohorts.history, cohorts.departed, cohorts.person, _k(run.spec), run.key, newest)
+    history = in_company(cohorts.history, cohorts.departed, cohorts.person, smallest_cohort(run.spec), run.key, newest)
     return dataclasses.replace(cohorts, history=history)
 
 
-def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, everybody: Path, destination: Path, withheld: Path) -> int:
-    """Write the people who can be released, without those who are withheld; returns how many these are.
-
-    Whoever is withheld is in no released row. So nothing that is made later may look at them: a model that had learned
-    from them would group others by their values, and whoever knows all people and groups again could tell who of those
-    who are gone was still in the table.
-
-    Parameters
-    ----------
-    everybody : the table with everybody's cohort, which is gone afterwards
-    destination : the same table without those who are withheld
-    withheld : the identifiers of these
-
-    Raises
-    ------
-    InputError
-        If nobody can be released.
-    """
-    k, ones = _k(spec), np.ones(len(cohorts.history), dtype=np.int64)
-    stays = may_be_released(cohorts.history, ones, k)
-    staying = np.unique(cohorts.history[stays])
-    if not len(staying):
-        raise InputError(f"nobody can be released: of no cohort are {k} people left")
-    number = 0
-    with pq.ParquetFile(everybody) as table:
-        schema = table.schema_arrow
-        alone = pa.schema([schema.field(str(spec.person))])
-        if stays.all():
-            pq.write_table(alone.empty_table(), withheld)
-            everybody.rename(destination)
-            return 0
-        with pq.ParquetWriter(destination, schema) as inside, pq.ParquetWriter(withheld, alone) as outside:
-            for rows in table.iter_batches(BATCH_ROWS):
-                chosen = pa.array(np.isin(rows.column(HISTORY).to_numpy(), staying))
-                inside.write_batch(rows.filter(chosen))
-                others = rows.select([str(spec.person)]).filter(pc.invert(chosen))
-                outside.write_batch(others)
-                number += len(others)
-    everybody.unlink()
-    return number
+def smallest_cohort(spec: ReleaseSpec) -> int:
+    """The smallest number of people of a cohort who stay together."""
+    return max(spec.k, _asked(spec).k)
 
 
 def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> SequentialGrouping:
@@ -154,7 +112,7 @@ def group(run: Run, followed: Stage, cells: Cells, people: ClassStatistics) -> S
     sequential = group_sequentially(
         cohorts,
         routing,
-        MinimumCohortSize(_k(spec), spec.fitted_k),
+        MinimumCohortSize(smallest_cohort(spec), spec.fitted_k),
         _demands(spec),
         _asked(spec).refit,
         run.key,
@@ -168,7 +126,7 @@ def repair_of(run: Run, followed: Stage, tree: Stage, cells: Cells, people: Clas
     return repair_of_release(
         _people_by_cohort(followed, cells, people),
         Routing.load(tree.folder / release_history.ROUTING),
-        MinimumCohortSize(_k(run.spec), run.spec.fitted_k),
+        MinimumCohortSize(smallest_cohort(run.spec), run.spec.fitted_k),
         _demands(run.spec),
         Grouping.load(tree.folder, cells).class_of_cell,
     )
@@ -278,11 +236,6 @@ def _demands(spec: ReleaseSpec) -> Demands:
         spec.seed,
         spec.suppression.limit,
     )
-
-
-def _k(spec: ReleaseSpec) -> int:
-    """The smallest number of people of a cohort who stay together."""
-    return max(spec.k, _asked(spec).k)
 
 
 def _asked(spec: ReleaseSpec) -> AcrossReleases:

@@ -10,22 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from anon_pipeline.pipeline.sequential_publication import (
-    NEWEST,
-    WITHHELD_PEOPLE,
-    cohorts_of,
-    leave_out_withheld,
-    with_company,
-)
+from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.pipeline.sequential_publication import NEWEST, cohorts_of, with_company
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
+from anon_pipeline.pipeline.withheld_people import EVERYBODY, leave_out_withheld
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.row_numbers import NumberedPeople, require_no_row_numbers
 from anon_pipeline.tables import HISTORY
-
-#: The table with everybody's cohort, until those who are withheld are left out of it.
-EVERYBODY = "everybody.parquet"
 
 
 def follow(run: Run, folder: Path, people: Stage) -> StepResult:
@@ -60,7 +53,8 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         numbered = NumberedPeople.of(everybody, str(spec.person), spec.quasi_identifiers, newest)
         if numbered is not None:
             require_no_row_numbers(numbered, str(spec.person))
-    counted["withheld"] = leave_out_withheld(cohorts, spec, everybody, folder / DATA, folder / WITHHELD_PEOPLE)
+    left_out = leave_out_withheld(cohorts, spec, SourceFacts.from_json(people.facts), folder)
+    counted["withheld"] = left_out.people
     log.info(
         "%s: beside %s former releases %s people are new, %s have gone, and %s are held back",
         spec.dataset,
@@ -70,7 +64,12 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         f"{counted['withheld']:,}",
     )
     metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
-    return StepResult({**people.facts, **counted, "made_from": made_from}, metadata=counted, metrics=metrics)
+    columns = [
+        {**column, "storage": left_out.storage.get(column["name"], column["storage"])}
+        for column in people.facts["columns"]
+    ]
+    facts = {**people.facts, "columns": columns, **counted, "made_from": made_from}
+    return StepResult(facts, metadata=counted, metrics=metrics)
 
 
 STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)

@@ -21,7 +21,8 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     spec, engine = run.spec, run.engine
     source = SourceFacts.from_json(raw_data.facts)
     masked = mask_stored(run, source, raw_data.folder / DATA, folder / DATA)
-    plan, stored, reports = masked.plan, masked.stored, masked.reports
+    plan, reports = masked.plan, masked.reports
+    stored = masked.stored.typed_by_values([column.name for column in source.columns if column.by_values])
     if not spec.aggregates:
         require_possible(spec, engine, folder / DATA, stored.types())
     return StepResult(
