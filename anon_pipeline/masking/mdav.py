@@ -68,9 +68,9 @@ class Mdav(TableTechnique):
         notes: tuple[str, ...] = ()
         empty = int(np.isnan(changed).all(axis=1).sum())
         if 0 < empty < self.k:
-            alike = "shows no value in these columns" if empty == 1 else "show no value in these columns"
-            only = " and are alike only in that" * (empty > 1)
-            notes = (f"{number_of(empty, 'person', 'people')}, fewer than k, {alike}{only}",)
+            alone = "person, fewer than k, shows no value in these columns"
+            several = "people, fewer than k, show no value in these columns and are alike only in that"
+            notes = (number_of(empty, alone, several),)
         return Applied(
             masked,
             facts={

@@ -1,4 +1,4 @@
-"""What a spec cannot have whose people are followed from release to release."""
+"""What `across_releases` asks of the rest of a spec: whom it follows, and what it does not go with."""
 
 from __future__ import annotations
 

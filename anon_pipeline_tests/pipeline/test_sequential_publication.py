@@ -110,6 +110,7 @@ def test_manifest_and_check_tell_what_was_measured(three_months: Place) -> None:
     told = fineness.coarse(newcomers, rows["source"], noise.of("across_releases", "newcomers"))
     assert newcomers > 0 and entry["newcomers"] == told
     assert entry["kept"] is stages.load("anonymizer_tree").facts["kept"]
+    assert entry["kept"] is True
     assert rows["released"] + rows["suppressed"] + rows["waiting"] == rows["source"] == 600
     check = next(one for one in third["checks"] if one["name"] == "across_releases")
     assert check["passed"] is True and check["measured"] == entry["measured"]["fewest"]
