@@ -96,7 +96,7 @@ class Workers:
                     progress(done, len(tasks))
             return results
         with self._ended_on_error():
-            futures = [self._pool().submit(_one_thread, function, task) for task in tasks]
+            futures = self._submitted(function, tasks)
             for done, future in enumerate(self._completed(futures), 1):
                 if future.exception() is not None:
                     break
@@ -104,6 +104,17 @@ class Workers:
                     progress(done, len(tasks))
             failed = next((future for future in futures if future.done() and future.exception() is not None), None)
             return [failed.result()] if failed is not None else [future.result() for future in futures]
+
+    def _submitted(self, function: Callable[..., T], tasks: Sequence[tuple[Any, ...]]) -> list[Future[T]]:
+        futures: list[Future[T]] = []
+        for task in tasks:
+            try:
+                futures.append(self._pool().submit(_one_thread, function, task))
+            except BrokenProcessPool:
+                for future in futures:
+                    future.result()  # what broke with the pool says why it did; the pool itself does not
+                raise
+        return futures
 
     @contextmanager
     def meanwhile(self, function: Callable[..., T], *task: Any) -> Iterator[Callable[[], T]]:

@@ -11,7 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,29 @@ def test_a_pool_that_reports_the_lack_of_a_thread_is_told_alike(monkeypatch: pyt
         workers.map(drawn, [(1,), (2,)])
 
 
+@pytest.mark.parametrize("done", [True, False])
+def test_a_pool_that_breaks_between_two_tasks_is_told_by_the_first(monkeypatch: pytest.MonkeyPatch, done: bool) -> None:
+    """Since Python 3.12.1 the thread may die before all tasks are handed in; what it died of stands in the first."""
+    first: Future[float] = Future()
+    if done:
+        first.set_result(drawn(1))
+    else:
+        broken = BrokenProcessPool("a child process terminated abruptly")
+        broken.__cause__ = RuntimeError("can't start new thread")
+        first.set_exception(broken)
+    submitted = iter([first])
+
+    def submit(*_: object) -> Future[float]:
+        for future in submitted:
+            return future
+        raise BrokenProcessPool("the pool is not usable anymore")
+
+    monkeypatch.setattr(ProcessPoolExecutor, "submit", submit)
+    said = "was ended from outside" if done else "starts no further thread"
+    with Workers(2) as workers, pytest.raises(InputError, match=said):
+        workers.map(drawn, [(1,), (2,)])
+
+
 def test_meanwhile_gives_the_result_when_it_is_asked_for(two: Workers) -> None:
     for workers in (two, ALONE):
         with workers.meanwhile(drawn, 3) as result:
@@ -206,7 +229,7 @@ def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path
         "if __name__ == '__main__':\n"
         "    try:\n"
         "        Workers(2).map(int, [(1,), (2,)])\n"
-        "    except EOFError:\n"
+        "    except (EOFError, ConnectionResetError):  # by the version of Python\n"
         "        print('ended')\n"
     )
     with subprocess.Popen(

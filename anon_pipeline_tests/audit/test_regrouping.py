@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -126,7 +127,7 @@ def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
     counts = repair.people.sensitive["ill"].counts.toarray()
     untouched = classes(repair.class_of_cell)
     often = Counter(one for run in shown for one in run if one not in untouched)
-    unions = [regrouping.Unions(repair, run, key) for run, key in zip(runs, keys, strict=True)]
+    unions = cache(lambda number: regrouping.Unions(repair, runs[number], keys[number]))
     compared = 0
     for here, hits in often.most_common(5):
         cells = np.array(here)
@@ -136,9 +137,9 @@ def test_odds_are_those_of_running_it_again(repair: Repair, tries: int) -> None:
         exchange = (int(well[0]), 0, int(ill[-1]), 1)
         estimates = [
             1.0 if union is None else union.ratio(exchange, "ill")
-            for of_run, found in zip(unions, shown, strict=True)
+            for number, found in enumerate(shown)
             if here in found
-            for union in [of_run.union_of(cells)]
+            for union in [unions(number).union_of(cells)]
         ]
         other = replace(repair, people=exchanged(repair, exchange)).prepared()
         again = sum(here in classes(other.under(repair.chance(key))) for key in keys)

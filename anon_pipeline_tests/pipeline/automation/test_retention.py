@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -313,15 +314,15 @@ def test_a_folder_that_cannot_be_looked_at_is_told_and_keeps_nothing_else(
     """As a folder of the home that root has made."""
     store(home, "raw_data", 31)
     gone, folder = store(home, "utility", 31), home.private_folder(*denied.split("/"))
-    list_ = os.listdir
+    look = Path.iterdir
 
-    def refused(path: Path | str) -> list[str]:
-        if Path(path) == folder:
+    def refused(path: Path) -> Iterator[Path]:
+        if path == folder:
             raise PermissionError(13, "Permission denied", str(path))
-        return list_(path)
+        return iter(look(path))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "listdir", refused)
+        patch.setattr(Path, "iterdir", refused)
         with pytest.raises(Unavailable, match=rf"cannot be removed: {folder} \(Permission denied\); all else"):
             expire(home, SPEC, NOW)
     assert not gone.exists()
