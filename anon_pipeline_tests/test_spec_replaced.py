@@ -160,7 +160,10 @@ def test_values_as_one_types_them() -> None:
 @pytest.mark.parametrize(
     ("k", "assignments", "sentence"),
     [
-        ("two", [], r"k\.0: must be a whole number"),
+        ("two", [], "--k two: two is no whole number; write whole numbers with commas, as 2,5,10"),
+        ("5,x", [], "--k 5,x: x is no whole number"),
+        ("5,2.5", [], "2.5 is no whole number"),
+        ("5,true", [], "True is no whole number"),
         ("", [], "--k : has no values that can be read"),
         ("[", [], "has no values that can be read"),
         (None, ["privacy.t_closeness.t"], "write a path, =, and values"),

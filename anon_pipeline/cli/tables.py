@@ -106,9 +106,8 @@ def _information_lost(loss: dict[str, Any]) -> str:
     """The share of the variance that is lost; in a small table, where it is told in coarse steps, with these."""
     from anon_pipeline.report.charts import in_steps, lost
 
-    steps = in_steps(loss.get("step"))
-    share = lost(loss["mean"], loss["step"]) if steps else f"{loss['mean']:.1%}"
-    return f"{share} of the quasi-identifiers' variance{steps}".replace("\u00a0", "")
+    step = loss.get("step")
+    return f"{lost(loss['mean'], step)} of the quasi-identifiers' variance{in_steps(step)}".replace("\u00a0", "")
 
 
 def _of_statistics(manifest: dict[str, Any]) -> Rows:

@@ -12,6 +12,7 @@ from typing import Any
 
 import duckdb
 
+from anon_pipeline.engine.account_negatives import EXAMPLE, with_usual_sign
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.typed import MOMENTS, is_ordered
 from anon_pipeline.errors import InputError
@@ -141,9 +142,10 @@ def _plain(  # noqa: PLR0913 (what the spec says of a column, and the rows that 
         if connection.execute(f"SELECT 1 FROM {relation} WHERE {other} LIMIT 1").fetchone() is not None:
             return value
     number = plain_number(value, *written)
+    of_accounts = f"regexp_full_match({with_usual_sign(value)}, {pattern})"
     return (
         f"CASE WHEN {known} THEN CASE WHEN regexp_full_match(trim({value}), {pattern}) THEN {number} "
-        f"ELSE {literal(NO_NUMBER)} END ELSE {value} END"
+        f"WHEN {of_accounts} THEN {literal(EXAMPLE)} ELSE {literal(NO_NUMBER)} END ELSE {value} END"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from unicodedata import normalize
 
+from anon_pipeline.engine.account_negatives import REMEDY, with_usual_sign
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.errors import InputError, number_of
@@ -343,9 +344,13 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
     parsed = reader.parsed(value, target)
     bad = _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} IS NOT NULL AND {parsed} IS NULL")
     if bad:
+        what = f"columns.{name}: {number_of(bad, f'value is no {singular}', f'values are no {singular}s')}"
+        signed = f"{parsed} IS NULL AND {reader.parsed(f'({with_usual_sign(value)})', target)} IS NOT NULL"
+        if target == "DOUBLE" and (some := _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {signed}")):
+            seem = number_of(some, "seems to be a negative number", "seem to be negative numbers")
+            raise InputError(f"{what}; {seem} as accounts have them: {REMEDY}, or declare the column categorical")
         raise InputError(
-            f"columns.{name}: {number_of(bad, f'value is no {singular}', f'values are no {singular}s')}; declare the "
-            "column categorical, list its missing markers under source.missing, or correct them"
+            f"{what}; declare the column categorical, list its missing markers under source.missing, or correct them"
         )
     return parsed
 

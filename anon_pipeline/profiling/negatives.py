@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from anon_pipeline.engine import account_negatives
 from anon_pipeline.profiling.value_formats import MARKERS, VALUES_READ, numbers_of
 
 #: What a person does about such a column.
-REMEDY = "where (5), 5- or a 5 after a long dash means -5, write -5 in the table and propose anew"
+REMEDY = f"{account_negatives.REMEDY} and propose anew"
 #: The remark on it.
 REMARK = f"read as texts, since some seem to be negative numbers as accounts have them: {REMEDY}"
 #: A number in brackets, with a currency or unit inside or outside of them.
 IN_BRACKETS = re.compile(r"([^()]*)\(([^()]+)\)([^()]*)")
-#: Minus signs that are no hyphen, as word processors and typesetters write them.
-LONG_DASH = re.compile("[\u2010-\u2015\u2212]")
+LONG_DASH = re.compile(f"[{account_negatives.LONG_DASHES}]")
 
 
 def has_negatives_of_accounts(values: Sequence[str]) -> bool:

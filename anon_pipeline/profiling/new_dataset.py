@@ -52,7 +52,7 @@ def profile_table(
     Raises
     ------
     InputError
-        For a table that cannot be read or has no rows, or a target that it has not.
+        For a table that cannot be read, has no rows or a single one, or a target that it has not.
     """
     stated = source or Source(path=str(table))
     if stated.is_file and not table.exists():
@@ -75,6 +75,10 @@ def _profile_here(engine: ForeignTables, table: Path, source: Source, target: st
         )
     if names_are_values(survey):
         raise InputError(f"{table}: its first line seems to be a person's; add a line before it that names the columns")
+    if survey.rows == 1:
+        raise InputError(
+            f"{table}: has a single row, and in a release everybody is like others; take a table of more people"
+        )
     return profile(survey, reading, target)
 
 

@@ -64,7 +64,7 @@ class TradeOff(Strict):
             if path.strip() in varied:
                 raise InputError(f"--set {path.strip()}: stands twice; name all its values once")
             varied[path.strip()] = _values(f"--set {assignment}", values)
-        content = {"set": varied} if k is None else {"k": _values(f"--k {k}", k), "set": varied}
+        content = {"set": varied} if k is None else {"k": _whole_numbers(k), "set": varied}
         try:
             return cls.model_validate(content)
         except ValidationError as error:
@@ -85,6 +85,15 @@ def _values(given: str, text: str) -> list[Any]:
         values = None
     if not isinstance(values, list) or not values:
         raise InputError(f"{given}: has no values that can be read; write them with commas, as 0.2,0.4")
+    return values
+
+
+def _whole_numbers(text: str) -> list[int]:
+    """The values of k of a text such as "2,5,10"."""
+    values = _values(f"--k {text}", text)
+    for value in values:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise InputError(f"--k {text}: {value} is no whole number; write whole numbers with commas, as 2,5,10")
     return values
 
 

@@ -147,3 +147,12 @@ def test_who_is_forgotten_is_counted(table: Path, home: Home, monkeypatch: pytes
     )
     counted = run("forget", folder, written(table.parent / "left.txt", ["Alwin", "nobody"]), "--json").json
     assert counted == {"dataset": "people", "identifiers": 2, "found": 1, "entries": 2}
+
+
+@pytest.mark.parametrize("command", [("init", "people", "--from"), ("profile",)])
+def test_a_table_of_one_row_has_nothing_to_propose(table: Path, command: tuple[str, ...]) -> None:
+    """Every column was proposed as the same for everyone, to be kept as it is."""
+    written(table, ["age,town,ill", "34,Cork,no"])
+    said = f"{table}: has a single row, and in a release everybody is like others; take a table of more people"
+    assert sentence(*command, table) == said
+    assert not (table.parent / "data/people").exists()

@@ -79,6 +79,17 @@ def test_whether_a_release_stands(printed: Printed, kind: str, new: bool, withdr
     assert not [line for line in lines if line.startswith("folder")]
 
 
+@pytest.mark.parametrize(
+    ("share", "said"), [(0.0002, "< 0.1%"), (0.9998, "> 99.9%"), (0.0, "0%"), (1.0, "100%"), (0.1146, "11.5%")]
+)
+def test_a_little_that_is_lost_is_not_nothing(printed: Printed, share: float, said: str) -> None:
+    """0.0% was printed where something was lost, and 100.0% where something was kept; the report said otherwise."""
+    content = people()
+    content["measured"]["information_loss"] |= {"mean": share, "step": 0.0001}
+    tables.show_release(content, None, True)
+    assert printed()[4] == f"information lost  {said} of the quasi-identifiers' variance"
+
+
 def test_few_folds_and_coarse_steps_are_said(printed: Printed) -> None:
     content = people()
     content["utility"]["folds"] = 2

@@ -63,10 +63,24 @@ def refusal(engine: Engine, spec: ReleaseSpec, folder: Path) -> str:
     return message
 
 
-SAME = ["text among numbers", "text among dates", "infinity", "an infinite date", "columns without a role"]
+SAME = [
+    "text among numbers",
+    "negative numbers of accounts",
+    "text among dates",
+    "infinity",
+    "an infinite date",
+    "columns without a role",
+]
 
 
-SAME += ["an unknown column", "duplicate names", "no people", "a missing target", "a line too long"]
+SAME += [
+    "negative numbers of accounts",
+    "an unknown column",
+    "duplicate names",
+    "no people",
+    "a missing target",
+    "a line too long",
+]
 
 
 @pytest.mark.parametrize("case", SAME)

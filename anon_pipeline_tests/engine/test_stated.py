@@ -70,6 +70,16 @@ def test_a_number_that_is_not_written_as_stated_is_no_number(engine: DuckDBEngin
     assert alike(table["x"].to_pylist(), ["1,5", value, "3"])
 
 
+@pytest.mark.parametrize("value", ["(1,5)", "1.200,5-", "(5) \u20ac", "\u20ac(5)", "\u22125"])
+def test_a_negative_number_of_an_account_is_told_as_one(engine: DuckDBEngine, tmp_path: Path, value: str) -> None:
+    """The refusal had one list it as missing, and those who owe something would have been lost."""
+    write(tmp_path, "people.csv", f"x;t\n1,5;a\n{value};b\n3;a\n")
+    source = {"delimiter": ";", "decimal": ",", "thousands": ".", "symbols": ["\u20ac"]}
+    message = refused(engine, tmp_path, {"x": NUMBER}, source=source)
+    assert "1 value is no number; 1 seems to be a negative number as accounts have them" in message
+    assert "missing markers" not in message
+
+
 def test_dates_in_two_formats_and_one_in_neither(engine: DuckDBEngine, tmp_path: Path) -> None:
     said = {"x": {"role": QI, "type": "date", "format": ["%m/%d/%Y", "%d %b %Y"]}}
     write(tmp_path, "people.csv", "x,t\n12/31/1999,a\n5 Feb 2000,b\n2001-03-04,a\n")
