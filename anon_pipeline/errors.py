@@ -15,6 +15,25 @@ class InputError(ValueError):
     """
 
 
+class OfSource(InputError):
+    """What is wrong with a key of a spec's `source`; a command that has an option for the key names the option.
+
+    Attributes
+    ----------
+    key : the key, such as `sheet`
+    what : what is wrong, and the remedy
+    """
+
+    def __init__(self, key: str, what: str) -> None:
+        super().__init__(f"source.{key}: {what}")
+        self.key = key
+        self.what = what
+
+    def __reduce__(self) -> tuple[type[OfSource], tuple[str, str]]:
+        """The arguments for pickle, which otherwise would pass the sentence."""
+        return type(self), (self.key, self.what)
+
+
 class Unavailable(InputError):
     """Something besides spec and data is missing or unusable, so that the same run may succeed later."""
 

@@ -62,6 +62,8 @@ class Interval:
         """The different values of some rows, NaN for missing, and which of them each row has."""
         numbers = np.full(len(column), np.nan)
         if not column.isna().all():
+            if isinstance(column.dtype, pd.CategoricalDtype):  # pandas reads the names of folders as categories
+                column = column.astype(pd.Series(column.cat.categories).convert_dtypes().dtype)
             if encoding.column_type(column) is not self.kind:
                 raise InputError(f"the column {self.name} is {self.kind} in the release, and not in this table")
             numbers = _numbers(column)

@@ -11,14 +11,31 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 from rich.logging import RichHandler
+from typer.core import TyperGroup
 
 from anon_pipeline.cli.streams import open_closed
 from anon_pipeline.cli.terminal import Terminal
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, OfSource
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.sentences import sentences
 
+
+class _Commands(TyperGroup):
+    """The commands; of what is wrong with a key of the source each names its own option, where it has one for it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except OfSource as error:
+            option = f"--{error.key.replace('_', '-')}"
+            command = self.get_command(ctx, ctx.invoked_subcommand)
+            if command is None or not any(option in known.opts for known in command.params):
+                raise
+            raise InputError(f"{option}: {error.what}") from None
+
+
 app = typer.Typer(
+    cls=_Commands,
     help="Turn a table of people into a release that may be published, and prove it.",
     no_args_is_help=True,
     add_completion=True,

@@ -25,7 +25,7 @@ from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
 from anon_pipeline.engine.text_files import text_relation
 from anon_pipeline.engine.typed import OpenSource, Reader, detected
 from anon_pipeline.engine.unpacked import is_workbook
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, OfSource
 from anon_pipeline.spec import ColumnType, Source
 
 
@@ -34,15 +34,15 @@ def refuse_unused(written: Source | None, paths: Sequence[Path]) -> None:
 
     Raises
     ------
-    InputError
-        Naming the option.
+    OfSource
+        Naming the key.
     """
-    for option in (key for key in OF_LETTERS if written is not None and is_said(written, key)):
+    for key in (key for key in OF_LETTERS if written is not None and is_said(written, key)):
         if not any(_may_be_text(path) for path in paths):
             none = f"{paths[0].name} is none" if len(paths) == 1 else "none of these files is one"
-            raise InputError(f"--{option}: is said of text files, and {none}; leave it out")
+            raise OfSource(key, f"is said of text files, and {none}; leave it out")
     if written is not None and written.sheet is not None and not any(is_workbook(path) for path in paths):
-        raise InputError("--sheet: only a workbook of Excel or LibreOffice has sheets; leave it out")
+        raise OfSource("sheet", "only a workbook of Excel or LibreOffice has sheets; leave it out")
 
 
 def _may_be_text(path: Path) -> bool:

@@ -35,7 +35,7 @@ from anon_pipeline.engine.text_encoding import encoding_of
 from anon_pipeline.engine.text_files import DOUBLED, delimiter_of_header, text_relation
 from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.unpacked import is_text, is_workbook
-from anon_pipeline.errors import InputError, Unavailable
+from anon_pipeline.errors import InputError, OfSource, Unavailable
 from anon_pipeline.spec import Column, ColumnType, ReleaseSpec, Source
 from anon_pipeline.spec.release import RESERVED
 from anon_pipeline.spec.source import path_parts
@@ -43,6 +43,8 @@ from anon_pipeline.spec.source import path_parts
 PARQUET_FILES = (".parquet", ".pq")
 #: Keys of a source on the lines of a text file, and those on its letters, which a workbook does not have either.
 OF_LINES, OF_LETTERS = ("skip", "header", "names"), ("delimiter", "encoding")
+#: Keys of a source on the files of a folder.
+OF_FOLDERS = ("union_by_name", "partitions")
 DATABASES = ("duckdb", "sqlite", *SERVERS)
 
 
@@ -165,7 +167,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
         if source.query is not None and kind not in DATABASES:
             raise InputError("source.query: only a database takes a query; remove it")
         if source.sheet is not None and not is_workbook(path):
-            raise InputError("source.sheet: only a workbook of Excel or LibreOffice has sheets; remove it")
+            raise OfSource("sheet", "only a workbook of Excel or LibreOffice has sheets; remove it")
         _refuse_stray_keys(source, path, kind)
         if source.table_format is not None:
             with _table_relation(connection, source, path, scratch, unread) as (rows, table):
@@ -196,15 +198,19 @@ def _refuse_stray_keys(source: Source, path: Path, kind: str) -> None:
 
     Raises
     ------
-    InputError
+    OfSource
         Naming the first such key.
     """
+    if source.is_file and kind != "folder":  # what lies at an address is a file or a folder, whatever its name says
+        for key in OF_FOLDERS:
+            if is_said(source, key):
+                raise OfSource(key, f"is said of folders of Parquet files, and {source.path} is none; leave it out")
     if kind == "csv" and not is_workbook(path):
         return
     keys, has = (OF_LETTERS, "a workbook") if kind == "csv" else ((*OF_LINES, *OF_LETTERS), "such a table")
     for key in keys:
         if is_said(source, key):
-            raise InputError(f"source.{key}: is said of text files, and {has} has none; remove it")
+            raise OfSource(key, f"is said of text files, and {has} has none; remove it")
 
 
 def is_said(source: Source, key: str) -> bool:
@@ -218,7 +224,7 @@ def _default(key: str) -> object:
 
 
 def as_that_kind(source: Source, path: Path) -> Source:
-    """A source that says of another table what it says of its own, without what is said of text files only.
+    """A source that says of another table what it says of its own, without what is said of other kinds of it only.
 
     For the same people in another file, or other people beside them; `path` is as in `opened_at`.
     """
@@ -231,9 +237,9 @@ def as_that_kind(source: Source, path: Path) -> Source:
             of_letters = not is_workbook(name)
     except (InputError, OSError):  # the reader will say why it cannot be read
         return source
-    if is_one and of_letters:
-        return source
-    stray = OF_LETTERS if is_one else (*OF_LINES, *OF_LETTERS)
+    stray = () if is_one and of_letters else OF_LETTERS if is_one else (*OF_LINES, *OF_LETTERS)
+    if source.is_file and not path.is_dir():
+        stray = (*stray, *OF_FOLDERS)
     return source.model_copy(update={key: _default(key) for key in stray})
 
 

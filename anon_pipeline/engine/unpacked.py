@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import pyarrow as pa
 
 from anon_pipeline.engine.paths import PACKED
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, OfSource
 
 if TYPE_CHECKING:
     from python_calamine import CalamineWorkbook
@@ -111,15 +111,13 @@ def _rows_of(book: CalamineWorkbook, sheet: str | None, label: str) -> Sequence[
         Where there is no such sheet, or none is named and several are filled.
     """
     if sheet is not None and sheet not in book.sheet_names:
-        raise InputError(f"source.sheet: {label} has no sheet {sheet}; it has {', '.join(book.sheet_names)}")
+        raise OfSource("sheet", f"{label} has no sheet {sheet}; it has {', '.join(book.sheet_names)}")
     named = book.sheet_names if sheet is None else [sheet]
     filled = {name: rows for name in named if (rows := book.get_sheet_by_name(name).to_python(skip_empty_area=True))}
     if not filled:
         raise InputError(f"{label}: is empty; it has not even a header line")
     if len(filled) > 1:
-        raise InputError(
-            f"source.sheet: {label} has the sheets {', '.join(filled)}; say which holds the people, there or by --sheet"
-        )
+        raise OfSource("sheet", f"{label} has the sheets {', '.join(filled)}; say which holds the people")
     return next(iter(filled.values()))
 
 

@@ -65,8 +65,6 @@ def profile_table(
 
 
 def _profile_here(engine: ForeignTables, table: Path, source: Source, target: str | None) -> Profile:
-    if source.union_by_name and not table.is_dir():
-        raise InputError(f"--union-by-name: is said of folders of Parquet files, and {table} is none; leave it out")
     survey, reading = read_table(engine, table, source)
     if len(survey.columns) == 1 and any(sign in survey.columns[0].name for sign in ",;|\t"):
         raise InputError(

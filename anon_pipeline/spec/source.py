@@ -96,8 +96,8 @@ class Source(Strict):
     )  # columns by the name in the file: names that differ by capitals only are told apart
     paths: dict[str, str] = Field(default={})  # columns within records, by their name: postcode: address.postcode
     where: str | None = Field(default=None, min_length=1)  # only rows for which this SQL condition is true
-    union_by_name: bool = False  # whether the files of a folder may differ in columns and types
-    partitions: bool = False  # whether folders called `year=2024` are columns
+    union_by_name: bool = False  # of a folder only: whether its files may differ in columns and types
+    partitions: bool = False  # of a folder only: whether folders in it called `year=2024` are columns
 
     @model_validator(mode="before")
     @classmethod

@@ -122,6 +122,17 @@ def test_an_engines_true_and_false_are_read_like_those_of_a_frame() -> None:
     assert space.transform(gaps)["member"].where(lambda shown: shown.notna(), None).tolist() == [None, False, True]
 
 
+@pytest.mark.parametrize("years", [[2023, 2024, None], [2023.5, 2024.0, None]])
+def test_numbers_that_a_frame_has_as_categories_are_numbers_of_the_release(years: list[float | None]) -> None:
+    """`pandas.read_parquet` of a folder with `year=2023` in it gives categories; the release has numbers."""
+    told = {"year": years, "year_low": years, "year_high": years, "year_missing": [0, 0, 1]}
+    space = ReleaseSpace(pd.DataFrame({"class_size": [5, 4, 3], **told}))
+    rows = pd.DataFrame({"year": pd.Categorical([years[1], None, years[0]])})
+    assert space.apply(rows).tolist() == [1, 2, 0]
+    with pytest.raises(InputError, match="the column year is numeric in the release, and not in this table"):
+        space.apply(pd.DataFrame({"year": pd.Categorical(["2023", "2024"])}))
+
+
 def test_codes_that_a_frame_has_as_floats_are_an_engines_whole_numbers() -> None:
     classes = pd.DataFrame({"class_size": [5, 4, 3], "job": ["4", "11", None], "job_values": [["4"], ["11"], [None]]})
     space = ReleaseSpace(classes)

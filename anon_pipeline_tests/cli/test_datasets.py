@@ -156,3 +156,15 @@ def test_a_table_of_one_row_has_nothing_to_propose(table: Path, command: tuple[s
     said = f"{table}: has a single row, and in a release everybody is like others; take a table of more people"
     assert sentence(*command, table) == said
     assert not (table.parent / "data/people").exists()
+
+
+@pytest.mark.parametrize("command", [("init", "people", "--from"), ("profile",)])
+def test_a_command_names_its_option_where_the_engine_names_a_key(table: Path, command: tuple[str, ...]) -> None:
+    """`init` named `source.sheet`, a key of a spec that is not written yet."""
+    file = table.with_suffix(".xlsx")
+    with pd.ExcelWriter(file) as book:
+        for sheet in ("all", "few"):
+            pd.read_csv(table).to_excel(book, sheet_name=sheet, index=False)
+    said = "has the sheets all, few; say which holds the people"
+    assert sentence(*command, file).startswith("--sheet: ") and sentence(*command, file).endswith(said)
+    assert sentence(*command, file, "--sheet", "none").startswith("--sheet: ")

@@ -141,7 +141,7 @@ def test_a_sheet_of_several_is_judged_by_its_name(table: Path) -> None:
         for sheet, people in (("all", 3), ("few", 2)):
             pd.DataFrame({"age": [20] * people}).to_excel(book, sheet_name=sheet, index=False)
     asked = ("verify", file, "--quasi-identifiers", "age", "--k", "3")
-    assert sentence(*asked).endswith("has the sheets all, few; say which holds the people, there or by --sheet")
+    assert sentence(*asked) == "--sheet: people.xlsx has the sheets all, few; say which holds the people"
     assert run(*asked, "--sheet", "all").code == 0
     assert run(*asked, "--sheet", "few").code == 3
     said = sentence("verify", table, "--quasi-identifiers", "age", "--k", "3", "--sheet", "all")

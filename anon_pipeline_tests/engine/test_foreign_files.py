@@ -255,7 +255,7 @@ def nested(path: Path) -> None:
             "p.xlsx",
             as_sheet_of_several,
             {},
-            "source.sheet: p.xlsx has the sheets Sheet, people; say which holds the people, there or by --sheet",
+            "source.sheet: p.xlsx has the sheets Sheet, people; say which holds the people",
         ),
         ("p.xlsx", as_workbook, {"sheet": "staff"}, "source.sheet: p.xlsx has no sheet staff; it has Sheet1"),
         ("p.csv", broken, {"sheet": "staff"}, "source.sheet: only a workbook"),

@@ -15,7 +15,7 @@ import pytest
 
 from anon_pipeline.engine import databases
 from anon_pipeline.engine.duckdb import DuckDBEngine
-from anon_pipeline.engine.sources import opened
+from anon_pipeline.engine.sources import as_that_kind, opened
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import Source
 from anon_pipeline_tests.engine.test_sources import QI, refused, stored, write
@@ -122,6 +122,36 @@ def test_a_workbook_has_lines_but_no_delimiter(engine: DuckDBEngine, tmp_path: P
     message = refused(engine, tmp_path, {"x": QI}, name="people.xlsx", source={"skip": 1} | STATED[key])
     assert message == f"source.{key}: is said of text files, and a workbook has none; remove it"
     assert stored(engine, tmp_path, {"x": QI}, "people.xlsx", source={"skip": 1})[0].rows == 2
+
+
+@pytest.mark.parametrize("key", ["union_by_name", "partitions"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl", "sqlite"])
+def test_what_is_said_of_folders_is_not_ignored_for_a_single_file(
+    engine: DuckDBEngine, tmp_path: Path, kind: str, key: str
+) -> None:
+    """Whoever says so expects all files of a folder to be read, and one of them was."""
+    name = table(tmp_path, kind) if kind != "csv" else "people.csv"
+    if kind == "csv":
+        write(tmp_path, name, "x,t\n1,ill\n2,well\n")
+    message = refused(engine, tmp_path, {"x": QI}, name=name, source={key: True})
+    assert message == f"source.{key}: is said of folders of Parquet files, and {name} is none; leave it out"
+    assert stored(engine, tmp_path, {"x": QI}, name, source={key: False})[0].rows in (2, 3)
+
+
+def test_a_folder_of_one_file_may_have_more_later(engine: DuckDBEngine, tmp_path: Path) -> None:
+    said = {"union_by_name": True, "partitions": True}
+    assert stored(engine, tmp_path, {"x": QI}, table(tmp_path, "folder"), source=said)[0].rows == 3
+
+
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
+def test_what_is_said_of_a_folder_is_left_out_for_other_tables(tmp_path: Path, name: str) -> None:
+    """A population in one file beside a source in a folder."""
+    pq.write_table(pa.table({"x": [1]}), tmp_path / "people.parquet")
+    (tmp_path / "people.csv").write_text("x\n1\n")
+    said = Source(path="people", union_by_name=True, partitions=True, decimal=",")
+    other = as_that_kind(said, tmp_path / name)
+    assert (other.union_by_name, other.partitions, other.decimal) == (False, False, ",")
+    assert as_that_kind(said, tmp_path).union_by_name
 
 
 def test_a_population_is_a_file_of_its_own_kind(engine: DuckDBEngine, tmp_path: Path) -> None:
