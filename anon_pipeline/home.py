@@ -84,7 +84,10 @@ class Home:
             If nothing was ever released in it, so that a wrong path does not count as an empty ledger.
         """
         if not self.releases.is_dir():
-            raise InputError(f"{self.root}: is no home with releases; run a spec first, or set {VARIABLE}")
+            raise InputError(
+                f"{self.root}: is no home with releases; run a spec first, or set {VARIABLE} to the folder in which a "
+                "folder releases lies"
+            )
         return self
 
     def prepare(self) -> Home:

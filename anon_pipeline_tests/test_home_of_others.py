@@ -33,3 +33,11 @@ def test_no_folder_of_the_private_zone_is_as_open_as_the_umask_lets_it(tmp_path:
             assert stat.S_IMODE(folder.parent.stat().st_mode) == 0o700
     finally:
         os.umask(before)
+
+
+def test_who_has_a_copy_of_releases_is_told_which_folder_to_name(tmp_path: Path) -> None:
+    """An auditor who named the folder `releases` itself was told to run a spec first."""
+    (tmp_path / "releases").mkdir()
+    with pytest.raises(InputError, match="set ANON_PIPELINE_HOME to the folder in which a folder releases lies"):
+        Home(tmp_path / "releases").existing()
+    assert Home(tmp_path).existing().root == tmp_path
