@@ -74,7 +74,6 @@ SAME = [
 
 
 SAME += [
-    "negative numbers of accounts",
     "an unknown column",
     "duplicate names",
     "no people",
