@@ -73,9 +73,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is imported and collected stays to the end: no use in going through it again and again, nor in looking often."""
+    """What is imported and collected stays to the end: no use in going through it again and again."""
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 # What a worker has left to be collected may belong to threads, which a fork of it has not: collected there, it crashes.
