@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
@@ -174,7 +175,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
                 rows = with_fields(connection, rows, source, label)
                 yield OpenSource(as_stated(connection, rows, source, columns, by_itself), label, table=table)
             return
-        with _relation(connection, kind, source, path, scratch, columns if by_itself else None) as (rows, files):
+        with _relation(connection, kind, source, path, scratch, Asked(columns, by_itself)) as (rows, files):
             plain = with_fields(connection, rows, source, label)
             if kind == "json" and by_itself:
                 storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {plain}").fetchall()}
@@ -243,6 +244,19 @@ def as_that_kind(source: Source, path: Path) -> Source:
     return source.model_copy(update={key: _default(key) for key in stray})
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The columns of a spec, and whether each value is read by itself, whatever stands in other rows."""
+
+    columns: Mapping[str, Column]
+    by_itself: bool
+
+    @property
+    def alone(self) -> Mapping[str, Column] | None:
+        """The columns, where each value is read by itself."""
+        return self.columns if self.by_itself else None
+
+
 @contextmanager
 def _relation(
     connection: duckdb.DuckDBPyConnection,
@@ -250,15 +264,10 @@ def _relation(
     source: Source,
     path: Path,
     scratch: Path,
-    alone: Mapping[str, Column] | None,
+    asked: Asked,
 ) -> Iterator[tuple[str, tuple[Path, ...]]]:
-    """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files.
-
-    Parameters
-    ----------
-    alone : the columns of the spec, where each value is read by itself
-    """
-    label = source.path
+    """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files."""
+    label, alone = source.path, asked.alone
     if kind == "csv":
         if alone is not None and source.delimiter is None and not is_workbook(path):
             delimiter = delimiter_of_header(source, path, label, _names_in_file(source, alone))
@@ -285,8 +294,8 @@ def _relation(
             elif kind == "arrow":
                 store_arrow(path, stored)
             else:
-                numbers = None if alone is None else _numbers_in_file(source, alone)
-                selected = store_survey_file(path, stored, label, numbers)
+                types = _types_in_file(source, asked.columns)
+                selected = store_survey_file(path, stored, label, types, asked.by_itself)
             with exactly(stored) as (place,):
                 rows = f"(SELECT {selected} FROM read_parquet({place}, {PLAIN}))"
                 yield renamed(connection, rows, (stored,), source, label)
@@ -301,10 +310,10 @@ def _names_in_file(source: Source, columns: Mapping[str, Column]) -> list[str]:
     return list(dict.fromkeys([*names, *source.rename, *(path_parts(path)[0] for path in source.paths.values())]))
 
 
-def _numbers_in_file(source: Source, columns: Mapping[str, Column]) -> set[str]:
-    """The names in a file of the columns that the spec calls numeric."""
-    numeric = {name for name, column in columns.items() if column.type is ColumnType.NUMERIC}
-    return set(_names_in_file(source, {name: columns[name] for name in numeric}))
+def _types_in_file(source: Source, columns: Mapping[str, Column]) -> dict[str, ColumnType]:
+    """The types that a spec states, by the names that the columns have in a file."""
+    before = {new: old for old, new in source.rename.items()}
+    return {before.get(name, name): column.type for name, column in columns.items() if column.type is not None}
 
 
 @contextmanager

@@ -1,7 +1,10 @@
 """Files of SPSS, Stata and SAS as Parquet: labels instead of codes, and missing codes as missing values.
 
-A column of numbers becomes categories, its value labels, if every value that occurs has a label. If only some values
-have one (99 for "refused" beside ages), the numbers stay. Values that the file itself declares missing are missing.
+Of a column whose type the spec states, the spec and the labels alone decide: of categories every value that has a
+label is that label, and of numbers the codes stay. Where no type is stated, a column of numbers becomes its labels if
+every value that occurs has one; if only some have one (99 for "refused" beside ages), the numbers stay. So there one
+value of somebody who is in no released row decides how everybody is shown. Values that the file itself declares missing
+are missing.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType
 
 if TYPE_CHECKING:  # loaded where such a file is read, since every source is looked at by a module that knows this one
     import pandas as pd
@@ -99,7 +103,7 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
         For a file that is not intact.
     """
     file = described(path, label)
-    labelled = _labelled(path, file, label)
+    labelled = _labelled(path, file, label, file.labels)
     return {
         name: tuple(dict.fromkeys(text for _, text in sorted(file.labels[name].items())))
         for name in file.names
@@ -107,13 +111,16 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
     }
 
 
-def store_survey_file(path: Path, destination: Path, label: str, numbers: Collection[str] | None = None) -> str:
+def store_survey_file(
+    path: Path, destination: Path, label: str, types: Mapping[str, ColumnType] | None = None, by_itself: bool = False
+) -> str:
     """Write the rows of a file as a new Parquet file; returns how to select its columns, with whole numbers as such.
 
     Parameters
     ----------
-    numbers : if given, each value is read by itself, whatever stands in other rows: these columns are numbers, and in
-        all others a value that has a label is that label
+    types : the types that a spec states, by the names of the columns in the file
+    by_itself : whether each value is read by itself, whatever stands in other rows: columns of the type numeric are
+        numbers, and in all others a value that has a label is that label
 
     Raises
     ------
@@ -121,7 +128,12 @@ def store_survey_file(path: Path, destination: Path, label: str, numbers: Collec
         For a file that is not intact.
     """
     file = described(path, label)
-    labelled = _labelled(path, file, label) if numbers is None else set(file.labels) - set(numbers)
+    types = types or {}
+    if by_itself:
+        labelled = {name for name in file.labels if types.get(name) is not ColumnType.NUMERIC}
+    else:
+        open_ = [name for name in file.labels if types.get(name) not in (ColumnType.CATEGORICAL, ColumnType.NUMERIC)]
+        labelled = _labelled(path, file, label, open_) | _stated_by_labels(file, types)
     import pandas as pd
 
     writer: pq.ParquetWriter | None = None
@@ -129,7 +141,7 @@ def store_survey_file(path: Path, destination: Path, label: str, numbers: Collec
     schema: pa.Schema | None = None
     with _harmless(label):
         for chunk in _chunks(path, list(file.names), label):
-            table = _table(chunk, file, labelled, schema, pa.string() if numbers is not None else None)
+            table = _table(chunk, file, labelled, schema, pa.string() if by_itself else None)
             for name in file.names:
                 column = chunk[name]
                 if name not in labelled and pd.api.types.is_float_dtype(column) and not _whole(column):
@@ -143,7 +155,7 @@ def store_survey_file(path: Path, destination: Path, label: str, numbers: Collec
     writer.close()
     selected = []
     for column in schema:
-        whole = numbers is None and pa.types.is_floating(column.type) and column.name not in fractions
+        whole = not by_itself and pa.types.is_floating(column.type) and column.name not in fractions
         selected.append(
             f"CAST({quoted(column.name)} AS BIGINT) AS {quoted(column.name)}" if whole else quoted(column.name)
         )
@@ -196,11 +208,32 @@ def _whole(column: pd.Series[Any]) -> bool:
     return bool(((values == np.floor(values)) & (np.abs(values) < EXACT)).all())
 
 
-def _labelled(path: Path, file: SurveyFile, label: str) -> set[str]:
-    """The columns of numbers in which every value that occurs has a label."""
+def _stated_by_labels(file: SurveyFile, types: Mapping[str, ColumnType]) -> set[str]:
+    """The columns of a stated type in which a value that has a label is that label, found without a look at any value.
+
+    Of a column of numbers these are labels that are other numbers.
+    """
+    return {
+        name
+        for name, texts in file.labels.items()
+        if types.get(name) is ColumnType.CATEGORICAL
+        or (types.get(name) is ColumnType.NUMERIC and _are_other_numbers(texts))
+    }
+
+
+def _are_other_numbers(texts: Mapping[float, str]) -> bool:
+    """Whether all labels are numbers, and not all of them those that they label."""
+    try:
+        return any(float(text) != code for code, text in texts.items())
+    except ValueError:
+        return False
+
+
+def _labelled(path: Path, file: SurveyFile, label: str, names: Collection[str]) -> set[str]:
+    """Those of some columns with labels that are numbers of which every one that occurs has a label."""
     import pandas as pd
 
-    candidates = {name: set(texts) for name, texts in file.labels.items() if name in file.names}
+    candidates = {name: set(file.labels[name]) for name in names if name in file.names}
     if not candidates:
         return set()
     with _harmless(label):

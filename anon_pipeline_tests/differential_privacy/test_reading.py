@@ -156,6 +156,18 @@ def test_an_odd_value_moves_its_own_row_alone(kind: str, unit: Any, tmp_path: Pa
             assert moved(before, counted(engine, spec)) <= most, f"{column}: {value!r}"
 
 
+def test_codes_of_a_renamed_column_are_their_labels(tmp_path: Path, engine: DuckDBEngine) -> None:
+    """They were read as numbers, so that nobody had a value of the public domain."""
+    frame = people().rename(columns={"visits": "code"}).assign(ill="no")
+    pyreadstat = require_package("pyreadstat")
+    labels = {"code": dict(enumerate(LABELS))}
+    pyreadstat.write_sav(frame, str(tmp_path / "p.sav"), variable_value_labels=labels)
+    spec = spec_of(tmp_path, "p.sav", "row", {"values": LABELS, "why": "the form asks so"}, rename={"code": "visits"})
+    told = exact(engine, spec, QUESTIONS[0])
+    counts = told.numbers(Measurement("count"), [(0,), (1,), (2,)])
+    assert counts == people()["visits"].value_counts().sort_index().tolist()
+
+
 def test_a_column_that_nobody_has_is_no_error_in_json(tmp_path: Path, engine: DuckDBEngine) -> None:
     """Without an answer that costs, nobody learns whether somebody has a value, or one of another kind."""
     for value in (None, 2.0, "2024-01-01"):

@@ -12,10 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyreadstat
 import pytest
+import yaml
 
 from anon_pipeline.engine import survey_files
+from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.survey_files import described, levels_of, store_survey_file
 from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 #: Columns, each of which is decided by its last row alone.
 PEOPLE = pd.DataFrame(
@@ -150,3 +153,40 @@ def test_a_file_of_nobody_is_empty(tmp_path: Path) -> None:
 def test_kinds_of_survey_files_are_known_by_their_names() -> None:
     assert survey_files.is_survey_file(Path("PEOPLE.SAV"))
     assert not survey_files.is_survey_file(Path("sav.csv"))
+
+
+#: What an attacker sees of everybody but one, in a column of a stated type, by its labels.
+SHOWN: dict[str, tuple[ColumnType, dict[int, str], list[Any]]] = {
+    "categories": (ColumnType.CATEGORICAL, {1: "north", 2: "south"}, ["north", "south", None]),
+    "numbers": (ColumnType.NUMERIC, {1: "north", 2: "south"}, [1, 2, None]),
+    "numbers with a label": (ColumnType.NUMERIC, {1: "1", 2: "2", 7: "7"}, [1, 2, None]),
+    "other numbers": (ColumnType.NUMERIC, {1: "10", 2: "20"}, [10, 20, None]),
+}
+
+
+@pytest.mark.parametrize("of", SHOWN)
+@pytest.mark.parametrize("code", [1, 9])
+@pytest.mark.parametrize("ending", ["sav", "dta"])
+def test_no_code_of_somebody_decides_how_others_are_shown(
+    of: str, code: int, ending: str, tmp_path: Path, engine: DuckDBEngine
+) -> None:
+    """The attacker knows everybody but one, who is in no released row: was their code one that has no label?
+
+    Under a stated type everybody was shown by labels where all had one, and by codes as soon as one had none.
+    """
+    kind, labels, shown = SHOWN[of]
+    frame = pd.DataFrame({"region": [1.0, 2.0, np.nan, code], "ill": ["no", "no", "yes", "yes"]})
+    write = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta}[ending]
+    write(frame, str(tmp_path / f"people.{ending}"), variable_value_labels={"region": labels})
+    content = {
+        "dataset": "people",
+        "source": {"path": f"people.{ending}", "rename": {"region": "area"}},
+        "target": "ill",
+        "columns": {"area": {"role": "quasi_identifier", "type": str(kind)}, "ill": {"role": "sensitive"}},
+        "privacy": {"k_anonymity": {"k": 2}},
+    }
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(content))
+    engine.store_source(ReleaseSpec.load(tmp_path), tmp_path / "stored.parquet")
+    stored = pq.read_table(tmp_path / "stored.parquet").to_pylist()
+    found = [row["area"] for row in stored if row["ill"] == "no" or row["area"] is None]
+    assert sorted(found, key=str) == sorted(shown, key=str)
