@@ -130,13 +130,17 @@ def opening_of(home: Home, version: str, dataset: str | None = None) -> Opening:
     """
     entry = ledger.published(home, version, dataset)
     file = _file(home, entry.dataset, entry.version)
-    if not file.exists():
+    try:
+        file.stat()  # since Python 3.14 `exists` is false also where nobody but the owner may look
+    except FileNotFoundError:
         if "differential_privacy" in manifest_of(home, entry):
-            raise InputError(f"{entry.dataset}/{version}: has no opening, since noisy figures commit to no source")
+            raise InputError(
+                f"{entry.dataset}/{version}: has no opening, since noisy figures commit to no source"
+            ) from None
         raise InputError(
             f"{entry.dataset}/{entry.version}: its opening is not in this home; only the publisher's private zone has "
             "it, unless it was deleted there"
-        )
+        ) from None
     return Opening.read(file)
 
 

@@ -70,10 +70,6 @@ SAME = [
     "infinity",
     "an infinite date",
     "columns without a role",
-]
-
-
-SAME += [
     "an unknown column",
     "duplicate names",
     "no people",
