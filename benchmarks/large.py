@@ -139,9 +139,9 @@ def release(
             StoredPeople(engine, folder / "stored.parquet", spec, facts.types()), GivenGuide(), NOBODY, 1.0
         )
     with watch.step("fit, summarize"):
-        tree = tree_of(spec, None).fit_cells(cells)
+        tree = tree_of(spec, None)
+        class_of_cell = tree.fit_apply_cells(cells)
     with watch.step("write"):
-        class_of_cell = tree.partition_.apply(cells.codes)
         shown = recoded_table(tree.summaries_, spec.recode.form)
         engine.write_release(
             folder / "stored.parquet", Recoding(cells, class_of_cell, shown), spec.released, folder / "data.parquet"

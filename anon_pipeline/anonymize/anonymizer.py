@@ -24,6 +24,7 @@ from anon_pipeline.anonymize.containers import given_back, output_of, to_pandas
 from anon_pipeline.anonymize.criterion import criterion_outputs
 from anon_pipeline.anonymize.description import described
 from anon_pipeline.anonymize.frames import KeepsColumns, check_present, of_frames, warn_of_rows_left_out
+from anon_pipeline.anonymize.guidance import guidance_of
 from anon_pipeline.anonymize.hierarchy import Hierarchy
 from anon_pipeline.anonymize.ladder import Recount
 from anon_pipeline.anonymize.level_columns import LevelColumns
@@ -50,15 +51,13 @@ from anon_pipeline.privacy.base import PrivacyModel
 from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.population_table import PEOPLE, people_in_own_box
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.tables import Cells, Domain, scale_of
+from anon_pipeline.tables import Cells, Domain
 from anon_pipeline.workers import ALONE, Workers
 
 #: A category of more values is free text or a code, and is grouped by a hierarchy or not at all.
 MOST_TEXTS = 100_000
 #: Tables of more distinct tuples keep the classes of the tree, since the time to tighten them grows with the cells.
 REFINED = 2_000_000
-#: Labels of a column of guidance, each of which becomes a column; numbers written as texts have more.
-MOST_LABELS = 1000
 log = logging.getLogger("anon_pipeline")
 
 #: What each parameter may be; names of columns are compared with the table when it is known.
@@ -231,7 +230,7 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
                 )
         counted = [] if sensitive is None else list(sensitive.columns)
         check_columns("answers", self.answers, counted, "sensitive column")
-        guidance = _guidance(y, len(X))
+        guidance = guidance_of(y, len(X))
         learned = [encoding.learn_domain(str(name), X[name]) for name in X.columns]
         codes = np.stack([code for _, code in learned], axis=1)
         cells, cell = encoding.count_cells(tuple(domain for domain, _ in learned), codes, guidance)
@@ -244,6 +243,17 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         population_table: pd.DataFrame | None = None,
         workers: Workers = ALONE,
     ) -> Self:
+        """As `fit_apply_cells`, for those who only need the fitted tree."""
+        self.fit_apply_cells(cells, people, population_table, workers)
+        return self
+
+    def fit_apply_cells(
+        self,
+        cells: Cells,
+        people: ClassStatistics | None = None,
+        population_table: pd.DataFrame | None = None,
+        workers: Workers = ALONE,
+    ) -> IntArray:
         """Learn the classes from cells that an engine has counted; the same classes as from the rows behind them.
 
         Parameters
@@ -251,10 +261,13 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         people : the sensitive columns counted per cell; needed where there are demands on them
         population_table : the distinct tuples of the population (privacy/population_table.py); needed for demands on it
         workers : processes for the work on large tables
+
+        Returns
+        -------
+        The class of each cell, -1 where its people are suppressed, shape (C,).
         """
         self._check_parameters()
-        self._fit_cells(cells, people, population_table, workers)
-        return self
+        return self._fit_cells(cells, people, population_table, workers)
 
     def _fit_cells(
         self,
@@ -461,35 +474,3 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
         """Read what `save` wrote."""
         parameters, fitted = storage.fitted_from_json(Path(path).read_text(encoding="utf-8"))
         return cls(**parameters)._set(**fitted)
-
-
-def _guidance(y: npt.ArrayLike | None, rows: int) -> npt.NDArray[np.float64]:
-    """Guidance as numbers of shape (n, g); labels become one column per label of each of their columns."""
-    if y is None:
-        return np.zeros((rows, 1))
-    given = np.asarray(y)
-    if given.ndim == 0 or len(given) != rows:
-        raise InputError(f"the guidance has {given.shape[0] if given.ndim else 1} rows, the table {rows}")
-    if not given.size:
-        raise InputError("the guidance has no columns; leave it out, or give predictions")
-    columns = given.reshape(rows, -1)
-    if given.dtype.kind not in "fiub":
-        return np.concatenate([_of_objects(column) for column in columns.T], axis=1)
-    return _of_numbers(columns)
-
-
-def _of_numbers(columns: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    numbers: npt.NDArray[np.float64] = columns.astype(np.float64)
-    if not np.isfinite(numbers).all():
-        raise InputError("the guidance holds infinity or missing values")
-    return numbers / scale_of(numbers)
-
-
-def _of_objects(column: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Numbers that are stored as objects, shape (n, 1), or a column for each label, 1 where a row has it."""
-    if pd.api.types.infer_dtype(column, skipna=True) in ("integer", "floating", "mixed-integer-float", "decimal"):
-        return _of_numbers(np.where(pd.isna(column), np.nan, column)[:, None])
-    labels, label = np.unique(column.astype(str), return_inverse=True)
-    if len(labels) > MOST_LABELS:
-        raise InputError(f"the guidance has {len(labels)} different labels, more than {MOST_LABELS}; give numbers")
-    return np.asarray(label[:, None] == np.arange(len(labels)), dtype=np.float64)

@@ -47,7 +47,11 @@ class Grouping:
     @classmethod
     def of_tree(cls, tree: AnonymizerTree, cells: Cells) -> Grouping:
         """The classes that a fitted tree gives its cells."""
-        class_of_cell = tree.partition_.apply(cells.codes)
+        return cls.of_fitted(tree, tree.partition_.apply(cells.codes))
+
+    @classmethod
+    def of_fitted(cls, tree: AnonymizerTree, class_of_cell: IntArray) -> Grouping:
+        """The classes of a fitted tree, which is asked for no cell again: `class_of_cell` is what it gave them."""
         return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
 
     def in_order(self) -> Grouping:
@@ -68,22 +72,29 @@ class Grouping:
 
     def save(self, folder: Path) -> None:
         """Write it into a folder of the private zone; it holds the values of the table's columns."""
-        np.savez(
-            folder / CLASSES, class_of_cell=self.class_of_cell, withheld_people=self.withheld_people, sizes=self.sizes
-        )
+        self.save_classes(folder)
         content = {
             "information_loss": self.information_loss,
             "summaries": storage.summaries_to_json(self.summaries),
         }
         write_file(folder / SUMMARIES, json.dumps(content))
 
+    def save_classes(self, folder: Path) -> None:
+        """Write the class of each cell alone, beside a tree that has all the rest."""
+        np.savez(
+            folder / CLASSES, class_of_cell=self.class_of_cell, withheld_people=self.withheld_people, sizes=self.sizes
+        )
+
     @classmethod
     def load(cls, folder: Path, cells: Cells) -> Grouping:
         """Read what `save`, or a tree's own, wrote there."""
-        if (folder / TREE).exists():
-            return cls.of_tree(AnonymizerTree.load(folder / TREE), cells)
-        content = json.loads((folder / SUMMARIES).read_text(encoding="utf-8"))
+        tree = AnonymizerTree.load(folder / TREE) if (folder / TREE).exists() else None
+        if tree is not None and not (folder / CLASSES).exists():  # stored by a version that asked the tree again
+            return cls.of_tree(tree, cells)
         with np.load(folder / CLASSES, allow_pickle=False) as arrays:
+            if tree is not None:
+                return cls.of_fitted(tree, arrays["class_of_cell"])
+            content = json.loads((folder / SUMMARIES).read_text(encoding="utf-8"))
             return cls(
                 class_of_cell=arrays["class_of_cell"],
                 withheld_people=int(arrays["withheld_people"]),

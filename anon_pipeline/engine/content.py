@@ -98,9 +98,27 @@ def _bits(column: pa.Array, kind: str) -> Lanes:
 
 
 def _as_text(column: pa.Array) -> pa.Array:
+    if pa.types.is_list(column.type) and pa.types.is_string(column.type.value_type):
+        return _lists_as_text(column)
     if pa.types.is_nested(column.type):
         return pa.array([None if value is None else json.dumps(value) for value in column.to_pylist()], pa.string())
     return column if pa.types.is_string(column.type) else pc.cast(column, pa.string())
+
+
+def _lists_as_text(column: pa.ListArray) -> pa.Array:
+    """Lists of texts as JSON, each different list made once: a table of classes has the same few again and again."""
+    coded = column.values.dictionary_encode()
+    words, codes = coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(-1), dtype=np.int32)
+    ends = np.asarray(column.offsets, dtype=np.int64) * codes.itemsize
+    stored, texts, known = codes.tobytes(), {}, np.asarray(column.is_valid())
+    found: list[str | None] = []
+    for start, end, is_known in zip(ends[:-1].tolist(), ends[1:].tolist(), known.tolist(), strict=True):
+        key = stored[start:end]
+        if is_known and key not in texts:
+            listed = codes[start // codes.itemsize : end // codes.itemsize].tolist()
+            texts[key] = json.dumps([None if code < 0 else words[code] for code in listed])
+        found.append(texts[key] if is_known else None)
+    return pa.array(found, pa.string())
 
 
 def _text_lanes(texts: Sequence[str | None]) -> Lanes:

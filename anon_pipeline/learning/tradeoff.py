@@ -187,8 +187,8 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
         everybody = replace(everybody, population=np.array([population_table[PEOPLE].sum()]), population_unmatched=0)
     check_feasible(spec, everybody)
     protected = {name: people.sensitive[name] for name in protected_columns(spec)}
-    tree = tree_of(spec, key).fit_cells(cells, replace(people, sensitive=protected), population_table)
-    class_of_cell = tree.partition_.apply(cells.codes)
+    tree = tree_of(spec, key)
+    class_of_cell = tree.fit_apply_cells(cells, replace(people, sensitive=protected), population_table)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     # Two groups that show the same values are one equivalence class of the released table.
     alike = equivalence_classes(recoded_table(tree.summaries_, spec.recode.form))

@@ -7,6 +7,7 @@ withheld. So no person may weigh much; see `anon_pipeline.association`, which ha
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -21,6 +22,32 @@ from anon_pipeline.tables import Cells
 
 #: The measure by how many of the two columns are numbers.
 MEASURES = ("cramers_v", "rank_correlation_ratio", "spearman")
+#: Pairs of values are counted in a table of all that there could be, if these are at most so many for each row.
+PAIRS_PER_ROW = 4
+
+
+@dataclass(frozen=True, eq=False)
+class _Column:
+    """A column over some rows, of which many have the same value.
+
+    Attributes
+    ----------
+    values : the different values, shape (m,)
+    place : which of them each row has, shape (n,)
+    """
+
+    values: Variable
+    place: IntArray
+
+    @classmethod
+    def of_values(cls, variable: Variable) -> _Column:
+        """A column of which each row's value is given."""
+        _, first, place = np.unique(variable.values, return_index=True, return_inverse=True)
+        return cls(variable.of(first), place)
+
+    def of(self, rows: IntArray) -> _Column:
+        """The same column over other rows, given by their positions in this one."""
+        return _Column(self.values, self.place[rows])
 
 
 def associations(
@@ -48,31 +75,54 @@ def associations(
     released = [_of_classes(summary) for summary in summaries]
     pairs = []
     for first, second in combinations(range(len(names)), 2):
-        source, shown = (raw[first], raw[second], cells.counts), (released[first], released[second], sizes)
+        source = _counted(raw[first], raw[second], cells.counts)
+        shown = _counted(released[first], released[second], sizes)
         pairs.append(_pair(names[first], names[second], source, shown))
     for column, counted in sensitive.items():
         entries = counted.counts.tocoo()
         cell, code, people = entries.coords[0], entries.coords[1], entries.data.astype(np.int64)
         kept = np.flatnonzero(class_of_cell[cell] >= 0)
-        target = _of_values(counted).of(code)
+        target = _Column(_of_values(counted), code.astype(np.int64))
         for place, name in enumerate(names):
-            source = raw[place].of(cell), target, people
-            shown = released[place].of(class_of_cell[cell[kept]]), target.of(kept), people[kept]
+            source = _counted(raw[place].of(cell), target, people)
+            shown = _counted(released[place].of(class_of_cell[cell[kept]]), target.of(kept), people[kept])
             pairs.append(_pair(name, column, source, shown))
     return {"columns": [*names, *sensitive], "pairs": pairs}
 
 
-def _of_cells(cells: Cells, place: int, ordered: bool) -> Variable:
-    codes = cells.codes[:, place].astype(np.int64)
-    if not ordered:
-        return Variable(codes, False)
-    return Variable(np.r_[np.nan, cells.domains[place].values.astype(np.float64)][codes], True)
+def _counted(first: _Column, second: _Column, people: IntArray) -> Rows:
+    """Two columns with one row for each pair of values that some of the people have.
+
+    The measures depend on nothing else, and a large table has a thousand times as many cells as pairs of values.
+    """
+    width = len(second.values.values)
+    pairs = len(first.values.values) * width
+    pair = first.place * width + second.place
+    if pairs > PAIRS_PER_ROW * len(pair):
+        different, pair = np.unique(pair, return_inverse=True)
+        bearing = np.bincount(pair, weights=people)
+    else:
+        bearing = np.bincount(pair, weights=people)
+        different = np.flatnonzero(bearing)
+        bearing = bearing[different]
+    return (
+        first.values.of(different // max(width, 1)),
+        second.values.of(different % max(width, 1)),
+        bearing.astype(np.int64),
+    )
 
 
-def _of_classes(summary: Summary) -> Variable:
+def _of_cells(cells: Cells, place: int, ordered: bool) -> _Column:
+    domain = cells.domains[place]
+    values = np.r_[np.nan, domain.values.astype(np.float64)] if ordered else np.arange(len(domain))
+    return _Column(Variable(values, ordered), cells.codes[:, place].astype(np.int64))
+
+
+def _of_classes(summary: Summary) -> _Column:
     if not isinstance(summary, OrderedSummary):
-        return Variable(summary.representative, False)
-    return Variable(np.where(summary.withheld, np.nan, summary.representative.astype(np.float64)), True)
+        return _Column.of_values(Variable(summary.representative, False))
+    shown = np.where(summary.withheld, np.nan, summary.representative.astype(np.float64))
+    return _Column.of_values(Variable(shown, True))
 
 
 def _of_values(counted: Histogram) -> Variable:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import Partition
-from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.grouping import TREE, Grouping
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
@@ -71,3 +71,25 @@ def test_a_new_tuple_of_a_leaf_is_in_the_class_of_most_of_its_people() -> None:
     partition = Partition.of(one_leaf, cells, np.zeros(3, dtype=np.int64), np.array([1, 0, 1]))  # type: ignore[arg-type]
     assert partition.class_of_leaf.tolist() == [1]  # of 8 people, and not the class of the largest cell
     assert partition.apply(cells.codes).tolist() == [1, 0, 1]
+
+
+@pytest.mark.long
+@settings(max_examples=times(30))
+@given(tables())
+def test_a_stored_grouping_has_the_class_that_the_tree_gave_each_cell(
+    tmp_path_factory: pytest.TempPathFactory, table: Table
+) -> None:
+    folder = tmp_path_factory.mktemp("grouping")
+    learned = [encoding.learn_domain(str(name), table.frame[name]) for name in table.frame]
+    codes = np.stack([code for _, code in learned], axis=1)
+    cells, _ = encoding.count_cells(tuple(domain for domain, _ in learned), codes, table.guidance)
+    tree = AnonymizerTree(k=table.k)
+    class_of_cell = tree.fit_apply_cells(cells)
+    assert class_of_cell.tolist() == tree.partition_.apply(cells.codes).tolist()
+    tree.save(folder / TREE)
+    former = Grouping.load(folder, cells)  # as a home keeps it from before cells were stored beside the tree
+    assert former.class_of_cell.tolist() == class_of_cell.tolist()
+    Grouping.of_fitted(tree, class_of_cell[::-1]).save_classes(folder)
+    stored = Grouping.load(folder, cells)
+    assert stored.class_of_cell.tolist() == class_of_cell[::-1].tolist()  # read, and not asked for again
+    assert stored.sizes.tolist() == former.sizes.tolist() and plain(stored.table) == plain(former.table)

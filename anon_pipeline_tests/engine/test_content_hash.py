@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline_tests.examples import times
 
@@ -88,3 +90,14 @@ def test_a_content_hash_is_what_it_always_was(engine: DuckDBEngine, tmp_path: Pa
         3,
         "e99d5fea7a56ed21f1994949a24e362c9cd17a5fa8d8903e4fda1f4d9a5e4d7e",
     )
+
+
+@settings(max_examples=times(100))
+@given(st.lists(st.one_of(st.none(), st.lists(TEXTS, max_size=3)), max_size=8), st.integers(0, 8))
+def test_lists_of_texts_are_hashed_as_json_wherever_they_stand(rows: list[Any], start: int) -> None:
+    """Each different list is made once; sets of categories of a table of classes are such lists."""
+    whole = pa.chunked_array([pa.array(rows, pa.list_(pa.string())), pa.array([["b"], None], pa.list_(pa.string()))])
+    for part in (whole, whole.slice(start), whole.combine_chunks().slice(start)):
+        texts = [None if value is None else json.dumps(value) for value in part.to_pylist()]
+        as_texts = row_hashes([pa.array(texts, pa.string())], ["a"])
+        assert (row_hashes([part], ["a"]) == as_texts).all()

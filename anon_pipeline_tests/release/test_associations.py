@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import sparse
 from scipy.stats import spearmanr
 from scipy.stats.contingency import association as scipy_association
@@ -19,9 +21,11 @@ from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.association import Variable, association, rare_of, robust_association
 from anon_pipeline.keys import Key
 from anon_pipeline.privacy.statistics import Histogram
+from anon_pipeline.release import associations as of_release
 from anon_pipeline.release import fineness
 from anon_pipeline.release.associations import MEASURES, _of_values, associations
 from anon_pipeline.release.noise import NO_NOISE, SCALE
+from anon_pipeline_tests.examples import times
 from benchmarks.source_figures import Recording, log_odds
 
 ONES = np.ones(300, dtype=np.int64)
@@ -322,3 +326,32 @@ def test_what_is_rare_in_the_source_does_not_move_the_figure_of_the_release() ->
         (of_pair,) = associations(cells, class_of_cell, summaries, sizes, {})["pairs"]
         figures.append(of_pair)
     assert figures[0]["after"] == figures[1]["after"] and figures[0]["before"] != figures[1]["before"]
+
+
+@settings(max_examples=times(100))
+@given(
+    st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(1, 9)), min_size=1, max_size=30),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0, 1, 10**6]),
+)
+def test_pairs_of_values_counted_once_tell_what_their_rows_tell(
+    rows: list[tuple[int, int, int]], first: bool, second: bool, per_row: int
+) -> None:
+    """Whether there is a table of all pairs that could be or only of those that occur."""
+    place, other, people_ = np.array(rows).T
+    values = np.array([np.nan, 2.0, 0.5, 7.0, -1.0]), np.array([3.0, np.nan, 1.0, 2.0])
+    variables = tuple(
+        Variable(number if ordered else np.arange(len(number)), ordered)
+        for number, ordered in zip(values, (first, second), strict=True)
+    )
+    plain = variables[0].of(place), variables[1].of(other), people_
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(of_release, "PAIRS_PER_ROW", per_row)
+        left, right, counted = of_release._counted(
+            of_release._Column(variables[0], place), of_release._Column(variables[1], other), people_
+        )
+    assert len(counted) == len({row[:2] for row in rows})
+    assert counted.sum() == people_.sum()
+    assert association(left, right, counted) == pytest.approx(association(*plain), abs=1e-9)
+    assert of_release._robust((left, right, counted)) == pytest.approx(of_release._robust(plain), abs=1e-9)

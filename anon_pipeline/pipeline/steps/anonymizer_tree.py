@@ -32,9 +32,10 @@ def group(run: Run, folder: Path, people: Stage, predictions: Stage) -> StepResu
     if spec.across_releases is None:
         population_table = None if spec.population is None else engine.population_table(spec, types, spec.population)
         workers = run.workers(cells.n)
-        tree = tree_of(spec, run.key).fit_cells(cells, protected, population_table, workers)
+        tree = tree_of(spec, run.key)
+        grouping = Grouping.of_fitted(tree, tree.fit_apply_cells(cells, protected, population_table, workers))
         tree.save(folder / TREE)
-        grouping = Grouping.of_tree(tree, cells)
+        grouping.save_classes(folder)
     else:
         sequential = sequential_publication.group(run, people, cells, protected)
         sequential.routing.save(folder / ROUTING)
