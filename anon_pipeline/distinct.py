@@ -1,12 +1,16 @@
-"""The distinct values of a column, of which texts are told apart to their last character."""
+"""The distinct values of a column, of which texts are told apart to their last character, and those of lists."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+
+Made = TypeVar("Made")
 
 
 def factorized(column: Any, sort: bool = False) -> tuple[npt.NDArray[np.intp], Any]:
@@ -25,6 +29,28 @@ def factorized(column: Any, sort: bool = False) -> tuple[npt.NDArray[np.intp], A
         return place, distinct
     place, values = pd.factorize(column, sort=sort)
     return place, values
+
+
+def of_each_list(
+    codes: npt.NDArray[np.integer[Any]], ends: npt.NDArray[np.integer[Any]], make: Callable[[list[int]], Made]
+) -> list[Made]:
+    """What `make` gives for each of some lists of codes, made once for all that are equal.
+
+    Parameters
+    ----------
+    codes : those of all lists, one list after another
+    ends : where the lists begin, and where the last one ends: list i is codes[ends[i]:ends[i + 1]], shape (J + 1,)
+    """
+    stored, width = codes.tobytes(), codes.itemsize
+    made: dict[bytes, Made] = {}
+    of_lists = []
+    places = ends.tolist()
+    for start, end in pairwise(places):
+        key = stored[start * width : end * width]
+        if key not in made:
+            made[key] = make(codes[start:end].tolist())
+        of_lists.append(made[key])
+    return of_lists
 
 
 def _has_code_0(column: Any) -> bool:

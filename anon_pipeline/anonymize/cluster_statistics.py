@@ -100,12 +100,11 @@ class ClusterStatistics:
         weighted = (self.people[:, None] * self._scores).T
         self._total = np.stack([np.bincount(group, weights=output, minlength=classes) for output in weighted], axis=1)
         # People and cells by class and value.
-        shape = classes, self._values
-        self._bearing, self._bearers = np.zeros(shape), np.zeros(shape, dtype=np.int64)
-        for place in self._place:
-            key = group * self._values + place
-            self._bearing += np.bincount(key, weights=self.people, minlength=classes * self._values).reshape(shape)
-            self._bearers += np.bincount(key, minlength=classes * self._values).reshape(shape)
+        shape, numbers = (classes, self._values), classes * self._values
+        key = (group * self._values + self._place).ravel()
+        people = np.tile(self.people, len(self._place))
+        self._bearing = np.bincount(key, weights=people, minlength=numbers).reshape(shape)
+        self._bearers = np.bincount(key, minlength=numbers).reshape(shape)
         self._mean = np.zeros_like(self._total)
         self._alike, self._present = np.zeros(classes), np.zeros(classes)
         self._share, self._value_cost, self._one_more, self._one_less = (np.zeros(shape) for _ in range(4))
@@ -133,7 +132,7 @@ class ClusterStatistics:
         above 0 a class can lose a value cell by cell.
         """
         self._cover, self._decay = weight, decay
-        self._refresh(np.arange(self.classes))
+        self._refresh_cover(np.arange(self.classes))
 
     def _refresh(self, changed: IntArray) -> None:
         """Compute anew what follows from the sums, for the classes that have changed."""
@@ -148,19 +147,23 @@ class ClusterStatistics:
         self._value_cost[changed] = value_cost
         self._alike[changed] = np.einsum("jv,jv,v->j", share, share, self._scale) + self._constant
         if self._cover:
-            bearers, decay = self._bearers[changed], self._decay
-            powers = decay ** np.arange(bearers.max(initial=0) + 1)
-            left = powers.take(bearers)  # the share of a value's cost that is left: 1 where no cell has the value
-            self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
-            one_more = (1 - decay) * left * self._step
-            self._one_less[changed] = (1 - decay) * powers.take(np.maximum(bearers - 1, 0)) * self._step
-            for span, ends in zip(self._spans, self._ends, strict=True):
-                ends[:, changed] = _ends(span, self.group, changed)
-                if span.tabulated is not None:
-                    low, high = ends[:2, changed]
-                    one_more[:, span.tabulated] = _outside(span.different, low[:, None], high[:, None])
-            self._one_more[changed] = one_more
-            self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
+            self._refresh_cover(changed)
+
+    def _refresh_cover(self, changed: IntArray) -> None:
+        """Compute anew what the set cover needs, for the classes that have changed."""
+        bearers, decay = self._bearers[changed], self._decay
+        powers = decay ** np.arange(bearers.max(initial=0) + 1)
+        left = powers.take(bearers)  # the share of a value's cost that is left: 1 where no cell has the value
+        self._present[changed] = np.einsum("jv,v->j", 1 - left, self._step)
+        one_more = (1 - decay) * left * self._step
+        self._one_less[changed] = (1 - decay) * powers.take(np.maximum(bearers - 1, 0)) * self._step
+        for span, ends in zip(self._spans, self._ends, strict=True):
+            ends[:, changed] = _ends(span, self.group, changed)
+            if span.tabulated is not None:
+                low, high = ends[:2, changed]
+                one_more[:, span.tabulated] = _outside(span.different, low[:, None], high[:, None])
+        self._one_more[changed] = one_more
+        self._covered = self._present + sum(high - low for low, high, _, _ in self._ends)
 
     def objective(self) -> float:
         """Squared error within classes, without the part that is the same for all classes, and the set cover."""

@@ -88,13 +88,11 @@ class Grouping:
     @classmethod
     def load(cls, folder: Path, cells: Cells) -> Grouping:
         """Read what `save`, or a tree's own, wrote there."""
-        tree = AnonymizerTree.load(folder / TREE) if (folder / TREE).exists() else None
-        if tree is not None and not (folder / CLASSES).exists():  # stored by a version that asked the tree again
-            return cls.of_tree(tree, cells)
+        if (folder / TREE).exists():
+            tree = AnonymizerTree.load(folder / TREE)
+            return cls.of_fitted(tree, _stored(folder)) if (folder / CLASSES).exists() else cls.of_tree(tree, cells)
+        content = json.loads((folder / SUMMARIES).read_text(encoding="utf-8"))
         with np.load(folder / CLASSES, allow_pickle=False) as arrays:
-            if tree is not None:
-                return cls.of_fitted(tree, arrays["class_of_cell"])
-            content = json.loads((folder / SUMMARIES).read_text(encoding="utf-8"))
             return cls(
                 class_of_cell=arrays["class_of_cell"],
                 withheld_people=int(arrays["withheld_people"]),
@@ -102,6 +100,19 @@ class Grouping:
                 summaries=storage.summaries_from_json(content["summaries"]),
                 information_loss=content["information_loss"],
             )
+
+
+def stored_classes(folder: Path, cells: Cells) -> IntArray:
+    """The class of each cell alone, of what is stored in a folder, shape (C,)."""
+    if (folder / CLASSES).exists():
+        return _stored(folder)
+    return Grouping.load(folder, cells).class_of_cell  # stored by a version that asked the tree again
+
+
+def _stored(folder: Path) -> IntArray:
+    with np.load(folder / CLASSES, allow_pickle=False) as arrays:
+        class_of_cell: IntArray = arrays["class_of_cell"]
+    return class_of_cell
 
 
 def _comparable(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -26,7 +26,7 @@ from anon_pipeline.anonymize.labels import Labels, lowest_labels
 from anon_pipeline.anonymize.levels import median_levels, named_spans
 from anon_pipeline.anonymize.naming import Values, named_codes, scale
 from anon_pipeline.arrays import BoolArray, IntArray
-from anon_pipeline.distinct import factorized
+from anon_pipeline.distinct import factorized, of_each_list
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.spec import ColumnType
@@ -132,7 +132,7 @@ class CategorySummary:
         """The categories each class stands for: those of two or more members, None for missing, "*" for the rest.
 
         The rest are the categories of single members and those that may not be named. Categories follow the order of
-        the column's levels, where it has levels.
+        the column's levels, where it has levels. Classes that stand for the same share one list: change none of them.
         """
         members, values, named = self.members, self.domain.values, self.named
         if self.domain.levels is not None:
@@ -151,11 +151,8 @@ class CategorySummary:
         rest[ends[has_rest] - 1] = True
         code[rest] = len(self.domain)
         code[~rest] = members.indices[is_listed]
-        names = pa.array([None, *(str(value) for value in values), SUPPRESSED], pa.string())
-        sets: list[list[str | None]] = pa.ListArray.from_arrays(
-            pa.array(np.r_[0, ends], pa.int32()), names.take(pa.array(code))
-        ).to_pylist()
-        return sets
+        names = [None, *(str(value) for value in values), SUPPRESSED]
+        return of_each_list(code, np.r_[0, ends], lambda listed: [names[of_list] for of_list in listed])
 
     def ranges(self) -> list[str]:
         """ "{Private, State-gov, *}" for each class, a lone category without the braces; "low .. middle" of levels."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.distinct import of_each_list
 
 Lanes = npt.NDArray[np.uint64]
 
@@ -108,17 +109,13 @@ def _as_text(column: pa.Array) -> pa.Array:
 def _lists_as_text(column: pa.ListArray) -> pa.Array:
     """Lists of texts as JSON, each different list made once: a table of classes has the same few again and again."""
     coded = column.values.dictionary_encode()
-    words, codes = coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(-1), dtype=np.int32)
-    ends = np.asarray(column.offsets, dtype=np.int64) * codes.itemsize
-    stored, texts, known = codes.tobytes(), {}, np.asarray(column.is_valid())
-    found: list[str | None] = []
-    for start, end, is_known in zip(ends[:-1].tolist(), ends[1:].tolist(), known.tolist(), strict=True):
-        key = stored[start:end]
-        if is_known and key not in texts:
-            listed = codes[start // codes.itemsize : end // codes.itemsize].tolist()
-            texts[key] = json.dumps([None if code < 0 else words[code] for code in listed])
-        found.append(texts[key] if is_known else None)
-    return pa.array(found, pa.string())
+    words, codes = coded.dictionary.to_pylist(), np.asarray(coded.indices.fill_null(-1))
+
+    def as_json(listed: list[int]) -> str:
+        return json.dumps([None if code < 0 else words[code] for code in listed])
+
+    texts = of_each_list(codes, np.asarray(column.offsets), as_json)
+    return pa.array(texts, pa.string(), mask=np.asarray(column.is_null()))
 
 
 def _text_lanes(texts: Sequence[str | None]) -> Lanes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.grouping import stored_classes
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.spec import ReleaseSpec
@@ -19,5 +19,5 @@ def may_leave_out(spec: ReleaseSpec) -> bool:
 def cells_left_out(predictions: Stage, anonymizer_tree: Stage) -> Cells:
     """The cells whose people are in no class."""
     cells = load_cells(predictions.folder)
-    class_of_cell = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
+    class_of_cell = stored_classes(anonymizer_tree.folder, cells)
     return cells.part(np.flatnonzero(class_of_cell < 0))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.grouping import Grouping, stored_classes
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
@@ -128,7 +128,7 @@ def repair_of(run: Run, followed: Stage, tree: Stage, cells: Cells, people: Clas
         Routing.load(tree.folder / release_history.ROUTING),
         MinimumCohortSize(smallest_cohort(run.spec), run.spec.fitted_k),
         _demands(run.spec),
-        Grouping.load(tree.folder, cells).class_of_cell,
+        stored_classes(tree.folder, cells),
     )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from anon_pipeline.anonymize import encoding
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.classes import Partition
-from anon_pipeline.anonymize.grouping import TREE, Grouping
+from anon_pipeline.anonymize.grouping import TREE, Grouping, stored_classes
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.people import Table, tables
 
@@ -88,8 +88,9 @@ def test_a_stored_grouping_has_the_class_that_the_tree_gave_each_cell(
     assert class_of_cell.tolist() == tree.partition_.apply(cells.codes).tolist()
     tree.save(folder / TREE)
     former = Grouping.load(folder, cells)  # as a home keeps it from before cells were stored beside the tree
-    assert former.class_of_cell.tolist() == class_of_cell.tolist()
+    assert former.class_of_cell.tolist() == stored_classes(folder, cells).tolist() == class_of_cell.tolist()
     Grouping.of_fitted(tree, class_of_cell[::-1]).save_classes(folder)
     stored = Grouping.load(folder, cells)
     assert stored.class_of_cell.tolist() == class_of_cell[::-1].tolist()  # read, and not asked for again
+    assert stored_classes(folder, cells).tolist() == class_of_cell[::-1].tolist()
     assert stored.sizes.tolist() == former.sizes.tolist() and plain(stored.table) == plain(former.table)

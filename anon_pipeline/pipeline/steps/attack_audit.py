@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.grouping import stored_classes
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
@@ -109,7 +109,7 @@ def _regrouping(
         repair, released = sequential_publication.repair_of(run, people, anonymizer_tree, cells, counted)
     else:
         repair = tree_of(spec, run.key).repair_of(cells, counted)
-        released = Grouping.load(anonymizer_tree.folder, cells).class_of_cell
+        released = stored_classes(anonymizer_tree.folder, cells)
     return repair, released, run.key
 
 
