@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize import classes, storage
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
-from anon_pipeline.anonymize.recode import Summary
+from anon_pipeline.anonymize.recode import Summary, narrowed, summarize
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.home import write_file
 from anon_pipeline.tables import Cells
@@ -53,6 +54,21 @@ class Grouping:
     def of_fitted(cls, tree: AnonymizerTree, class_of_cell: IntArray) -> Grouping:
         """The classes of a fitted tree, which is asked for no cell again: `class_of_cell` is what it gave them."""
         return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
+
+    def shown_in(self, storage: Mapping[str, str], cells: Cells, k: int, grids: Mapping[str, float]) -> Grouping:
+        """The same classes, with some columns shown in narrower types, that all values of released people fit.
+
+        Parameters
+        ----------
+        storage : the types of columns, `BIGINT` or `DATE`, by name
+        """
+        columns = [place for place, domain in enumerate(cells.domains) if domain.name in storage]
+        if not columns:
+            return self
+        some = cells.of_columns(columns)
+        some = replace(some, domains=tuple(narrowed(domain, storage[domain.name]) for domain in some.domains))
+        again = {of.domain.name: of for of in summarize(some, self.class_of_cell, len(self.sizes), k, grids)}
+        return replace(self, summaries=[again.get(summary.domain.name, summary) for summary in self.summaries])
 
     def in_order(self) -> Grouping:
         """The same classes, numbered by what they show and not by the leaf that they came from.

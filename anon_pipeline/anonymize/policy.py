@@ -57,7 +57,7 @@ def tree_of(spec: ReleaseSpec, key: Key | None, in_folds: bool = False) -> Anony
         orders=orders_of(spec),
         # Sequential publication sends cohorts down a tree, so its measurements are of trees without refinement.
         refine=0 if spec.across_releases else spec.grouping.refine,
-        grids={name: grid for name in spec.quasi_identifiers if (grid := spec.columns[name].grid) is not None},
+        grids=grids_of(spec),
         levels=levels_of(spec),
         hierarchies=hierarchies,
         demands=demands,
@@ -75,6 +75,11 @@ def orders_of(spec: ReleaseSpec) -> Orders:
     An order that mixes several targets would serve none of them.
     """
     return "each" if len(spec.guide.targets) > 1 and spec.guide.orders == "both" else spec.guide.orders
+
+
+def grids_of(spec: ReleaseSpec) -> dict[str, float]:
+    """The grids that a spec states, by quasi-identifier."""
+    return {name: grid for name in spec.quasi_identifiers if (grid := spec.columns[name].grid) is not None}
 
 
 def protected_columns(spec: ReleaseSpec) -> list[str]:

@@ -374,6 +374,20 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
     return summaries
 
 
+def narrowed(domain: Domain, storage: str) -> Domain:
+    """A column of floats as whole numbers, or of moments as days, which all values of released people are.
+
+    Any other value becomes the next below it, and the ends of a bin the next that enclose it.
+    """
+    unit = MICROSECONDS[0] if domain.type is ColumnType.DATE else 1
+    below, low, high = (np.floor_divide(of, unit).astype(np.int64) for of in (domain.values, domain.low, domain.high))
+    nodes = domain.nodes
+    if nodes is not None and domain.type is ColumnType.DATE:  # a calendar names the days of moments
+        nodes = replace(nodes, node=nodes.node[:, 1:], labels=nodes.labels[1:], named=nodes.named - 1)
+    whole = replace(domain, values=below, storage=storage, nodes=nodes)
+    return replace(whole, lows=low, highs=high + (high * unit < domain.high)) if domain.binned else whole
+
+
 def _column(members: sparse.csr_array, code: int) -> IntArray:
     return np.asarray(members[:, [code]].sum(axis=1)).ravel().astype(np.int64)
 

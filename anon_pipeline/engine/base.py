@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -79,6 +79,11 @@ class SourceFacts:
     def typed_by_values(self, names: Collection[str]) -> SourceFacts:
         """The same, of whose columns people's values decided the types of these."""
         return replace(self, columns=tuple(replace(column, by_values=column.name in names) for column in self.columns))
+
+    @property
+    def by_values(self) -> frozenset[str]:
+        """The columns of which people's values decided the types."""
+        return frozenset(column.name for column in self.columns if column.by_values)
 
     def types(self) -> dict[str, ColumnType]:
         return {column.name: column.type for column in self.columns}
@@ -171,11 +176,13 @@ class Recoding:
     cells : the C distinct tuples of quasi-identifiers
     class_of_cell : the class of each cell, -1 for people who are left out, shape (C,)
     recoded : the recoded quasi-identifiers, a row per class
+    storage : the types of columns that are released in another type than they are stored, by name
     """
 
     cells: Cells
     class_of_cell: IntArray
     recoded: pa.Table
+    storage: Mapping[str, str] = field(default_factory=dict)
 
 
 class Engine(Protocol):

@@ -42,7 +42,7 @@ from anon_pipeline.engine.expressions import (
 )
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
-from anon_pipeline.engine.restoring import value_expressions, with_decimals
+from anon_pipeline.engine.restoring import in_storage, value_expressions, with_decimals
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
@@ -295,13 +295,15 @@ class SqlEngine(CountingEngine):
         columns: Sequence[str],
         destination: Path,
     ) -> None:
-        domains = recoding.cells.domains
+        domains = in_storage(recoding.cells.domains, recoding.storage)
         grouped = [name for name in columns if name not in {domain.name for domain in domains}]
+        narrowed = {name: kind for name, kind in recoding.storage.items() if name in grouped}
         with self._session() as session:
             people = self._people_with_class(session, session.parquet(table), recoding.cells, recoding.class_of_cell)
             recoded = with_decimals(recoding.recoded, domains)
             session.register("shown", recoded.append_column(CLASS, pa.array(np.arange(len(recoded)))))
             restored = value_expressions(session, domains, recoded)
+            restored |= {name: f"CAST(alike.{quoted(name)} AS {kind})" for name, kind in narrowed.items()}
             groups = ", ".join([f"class_of_cell.{quoted(CLASS)}", *(f"person.{quoted(name)}" for name in grouped)])
             alike = (
                 f"SELECT {groups}, CAST(sum(person.{quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)} "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from decimal import Decimal
 
 import pyarrow as pa
@@ -12,6 +14,11 @@ from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
+
+
+def in_storage(domains: tuple[Domain, ...], storage: Mapping[str, str]) -> tuple[Domain, ...]:
+    """The columns with the types in which they are released, where these are others than those of their values."""
+    return tuple(replace(domain, storage=storage.get(domain.name, domain.storage)) for domain in domains)
 
 
 def with_decimals(recoded: pa.Table, domains: tuple[Domain, ...]) -> pa.Table:

@@ -47,6 +47,8 @@ OF_LINES, OF_LETTERS = ("skip", "header", "names"), ("delimiter", "encoding")
 #: Keys of a source on the files of a folder.
 OF_FOLDERS = ("union_by_name", "partitions")
 DATABASES = ("duckdb", "sqlite", *SERVERS)
+#: Kinds of files that do not say whether a column is of whole numbers; texts do not either, and are seen as such.
+STATE_NO_TYPES = ("json", "survey")
 
 
 def require_there(spec: ReleaseSpec) -> None:
@@ -181,7 +183,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
                 storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {plain}").fetchall()}
                 plain = texts_of_json(plain, storage, source.decimal)
             plain = as_stated(connection, plain, source, columns, by_itself)
-            yield OpenSource(plain, label, files if plain == rows else ())
+            yield OpenSource(plain, label, files if plain == rows else (), by_values=kind in STATE_NO_TYPES)
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:

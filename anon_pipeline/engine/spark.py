@@ -279,7 +279,8 @@ class SparkEngine(SqlEngine):
                     reader.write(f"SELECT {select} FROM {source.relation}", converted)
                 columns = columns_of_all(files, label, kept)
                 _refuse_types_that_differ(spec, columns)
-                opened = OpenSource(spark.view("source_table", files, columns), label, files, source.table)
+                relation = spark.view("source_table", files, columns)
+                opened = OpenSource(relation, label, files, source.table, source.by_values)
                 if not by_itself:  # to refuse a source for a value of one person would tell of that value
                     _refuse_values_that_differ(spark, opened, spec, columns)
                 yield opened

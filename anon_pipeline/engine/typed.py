@@ -57,13 +57,15 @@ class OpenSource:
     """A source as an engine sees it: a relation to select from, and the file to name in messages.
 
     `files` are the Parquet files that the relation reads, if it reads such files. For a table that keeps former states,
-    `table` is the state that is read: its `format`, and its `version` (Delta) or `snapshot` (Iceberg).
+    `table` is the state that is read: its `format`, and its `version` (Delta) or `snapshot` (Iceberg). `by_values` says
+    that whether numbers are whole was decided from all of them, as the source states no types.
     """
 
     relation: str
     label: str
     files: tuple[Path, ...] = ()
     table: dict[str, str] | None = None
+    by_values: bool = False
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,7 @@ def _typed(
         # NaN is a missing value, and there is one zero.
         value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
-    return TypedColumn(name, kind, value, by_values=is_text)
+    return TypedColumn(name, kind, value, by_values=is_text or source.by_values)
 
 
 def _in_usual_types(value: str, storage: str) -> tuple[str, str]:

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pyarrow.parquet as pq
 
+from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.errors import InputError, number_of
@@ -16,6 +17,7 @@ from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.masking.sampling import Sample
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.maps import maps_of_masking
 from anon_pipeline.pipeline.step import Run
@@ -32,12 +34,14 @@ class MaskedPeople:
     stored : the facts about the masked table
     reports : the report of each step
     maps : one map per pair of coordinates, for drawing
+    narrowed : the types of the columns that have another one without those who were not drawn, by name
     """
 
     plan: Plan
     stored: SourceFacts
     reports: list[StepReport]
     maps: list[dict[str, Any]]
+    narrowed: dict[str, str]
 
 
 def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -> MaskedPeople:
@@ -54,11 +58,13 @@ def mask_stored(run: Run, source: SourceFacts, table: Path, destination: Path) -
     if not plan.is_row_wise:
         require_memory(source.rows, len(source.columns), usable_memory(run.memory_limit))
     reports, maps = mask(run, plan, secrets, source, table, destination)
+    draws = any(isinstance(step.technique, Sample) for step in plan.table)
+    narrowed = found_types.narrow(destination, found_types.typed_by_values(spec, source)) if draws else {}
     after = {name: kind for name, kind in plan.types_after.items() if name in kept_columns(spec, plan)}
     stored = run.engine.describe(destination, spec, after)
     if stored.rows < spec.k:
         raise InputError(f"steps: {number_of(stored.rows, 'person is', 'people are')} left, fewer than k = {spec.k}")
-    return MaskedPeople(plan, stored, reports, maps)
+    return MaskedPeople(plan, stored, reports, maps, narrowed)
 
 
 def planned(spec: ReleaseSpec, types: dict[str, ColumnType]) -> tuple[Plan, Secrets]:

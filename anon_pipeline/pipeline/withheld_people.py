@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.session import BATCH_ROWS
 from anon_pipeline.errors import InputError
 from anon_pipeline.pipeline.sequential_publication import Cohorts, smallest_cohort
 from anon_pipeline.release.publish import DATA
-from anon_pipeline.sequential import found_types
 from anon_pipeline.sequential.cohorts import may_be_released
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import HISTORY
@@ -70,27 +70,21 @@ def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, people: SourceFacts,
         pq.write_table(identifiers.empty_table(), folder / WITHHELD_PEOPLE)
         everybody.rename(destination)
         return LeftOut(0, {})
-    found = [column.name for column in people.columns if column.by_values and column.name in spec.released]
-    types = found_types.narrower(schema, found_types.unmasked(spec, found))
-    for rows, chosen in _batches(everybody, staying, list(types)):
-        there = rows.filter(chosen)
-        types = {name: kind for name, kind in types.items() if found_types.fits(there.column(name), kind)}
-    kept = pa.schema([pa.field(field.name, types.get(field.name, field.type)) for field in schema])
     number = 0
     with (
-        pq.ParquetWriter(destination, kept) as inside,
+        pq.ParquetWriter(destination, schema) as inside,
         pq.ParquetWriter(folder / WITHHELD_PEOPLE, identifiers) as outside,
     ):
-        for rows, chosen in _batches(everybody, staying, schema.names):
-            inside.write_batch(rows.filter(chosen).cast(kept))
+        for rows, chosen in _batches(everybody, staying):
+            inside.write_batch(rows.filter(chosen))
             outside.write_batch(rows.select(identifiers.names).filter(pc.invert(chosen)))
             number += len(rows) - int(pc.sum(chosen).as_py() or 0)
     everybody.unlink()
-    return LeftOut(number, {name: found_types.STORAGE[kind] for name, kind in types.items()})
+    return LeftOut(number, found_types.narrow(destination, found_types.typed_by_values(spec, people)))
 
 
-def _batches(table: Path, staying: IntArray, names: list[str]) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-    """Some columns of a table with everybody's cohort, in batches, and who is in one of the cohorts `staying`."""
+def _batches(table: Path, staying: IntArray) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+    """A table with everybody's cohort, in batches, and who is in one of the cohorts `staying`."""
     with pq.ParquetFile(table) as file:
-        for rows in file.iter_batches(BATCH_ROWS, columns=list(dict.fromkeys([*names, HISTORY]))):
+        for rows in file.iter_batches(BATCH_ROWS):
             yield rows, pa.array(np.isin(rows.column(HISTORY).to_numpy(), staying))

@@ -8,7 +8,7 @@ stays in the private zone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from anon_pipeline.release.marginals import NOT_NAMED
 from anon_pipeline.release.opening import check_opening, opening_of
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.report import comparison as page
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Domain
 
 #: The folder in the private zone, with one folder per dataset.
@@ -141,6 +141,9 @@ def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...]
     groups = group_values(before, k)
     if not groups.labels:
         return (), (), ()
+    if before.type is ColumnType.DATE:  # a release may show days where the source has times, too
+        unit = before.readable(before.values).dtype
+        after = replace(after, values=after.readable(after.values).astype(unit).astype(np.int64))
     own = len(groups.labels)
     if groups.place is not None:
         of_value = groups.place(after.values)

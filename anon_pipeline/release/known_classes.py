@@ -6,7 +6,7 @@ hashes of 64 bits, which say no more than the stored copy of the source does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -25,11 +25,22 @@ TUPLE, CLASS = "tuple", "class"
 NOT_KNOWN = "who is in which of its classes is not known in this home; run its spec again, from the same source"
 
 
-def write(batches: Iterable[pa.RecordBatch], names: Sequence[str], destination: Path) -> None:
-    """Write the classes of a candidate; `batches` hold the named columns and the class, a row per tuple or person."""
+def write(
+    batches: Iterable[pa.RecordBatch], names: Sequence[str], destination: Path, narrowed: Collection[str] = ()
+) -> None:
+    """Write the classes of a candidate; `batches` hold the named columns and the class, a row per tuple or person.
+
+    Parameters
+    ----------
+    narrowed : columns of whole numbers or days that were floats or moments before others left the table. Their tuples
+        are known by what they were, since the source is still read so
+    """
     hashes, classes = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
     for batch in batches:
-        hashes.append(_hashed([batch.column(place) for place in range(len(names))], names))
+        columns = [
+            _widened(column) if name in narrowed else column for name, column in zip(names, batch.columns, strict=False)
+        ]
+        hashes.append(_hashed(columns, names))
         classes.append(batch.column(len(names)).to_numpy(zero_copy_only=False).astype(np.int64))
     tuple_hash, number = np.concatenate(hashes), np.concatenate(classes)
     order = np.lexsort((number, tuple_hash))
@@ -70,6 +81,11 @@ def classes_of(columns: Sequence[pa.Array], names: Sequence[str], file: Path, le
     at = np.minimum(np.searchsorted(tuples, people), len(tuples) - 1)
     found: IntArray = np.where(tuples[at] == people, classes[at], left_out)
     return found
+
+
+def _widened(column: pa.Array) -> pa.Array:
+    """Whole numbers as floats, and days as moments."""
+    return column.cast(pa.float64() if pa.types.is_integer(column.type) else pa.timestamp("us"))
 
 
 def _hashed(columns: Sequence[pa.Array], names: Sequence[str]) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any, cast
 
@@ -230,5 +231,7 @@ def _rows(columns: Mapping[str, pa.Array], names: Sequence[str], places: IntArra
 
 
 def _key(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The values of a group, with not-a-number as missing."""
-    return tuple(None if value != value else value for value in row)
+    """The values of a group, with not-a-number as missing, and a day as its midnight: a table may show days alone."""
+    midnight = datetime.min.time()
+    plain = (datetime.combine(value, midnight) if type(value) is date else value for value in row)
+    return tuple(None if value != value else value for value in plain)

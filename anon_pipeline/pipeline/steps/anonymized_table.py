@@ -10,11 +10,13 @@ import numpy as np
 
 from anon_pipeline.anonymize.classes import counting_withheld, loss_as_told
 from anon_pipeline.anonymize.grouping import Grouping
+from anon_pipeline.anonymize.policy import grids_of
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.engine.base import Recoding
+from anon_pipeline.engine import found_types
+from anon_pipeline.engine.base import Recoding, SourceFacts
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
@@ -37,8 +39,11 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     """Write the table of everybody as their class shows itself, and the table of classes."""
     spec, engine = run.spec, run.engine
     cells = load_cells(predictions.folder)
-    grouping = Grouping.load(anonymizer_tree.folder, cells).in_order()
+    grouping = Grouping.load(anonymizer_tree.folder, cells)
     withheld = int(people.facts.get("withheld", 0))  # of whom there is no cell
+    storage = _narrower(run, people, cells, grouping)
+    k = spec.k if spec.across_releases is None else sequential_publication.smallest_cohort(spec)
+    grouping = grouping.shown_in(storage, cells, k, grids_of(spec)).in_order()
     in_no_class = int(cells.counts[grouping.class_of_cell < 0].sum())
     units = {name: column.unit for name, column in spec.columns.items()}
     recoded = recoded_table(grouping.summaries, spec.recode.form)
@@ -58,7 +63,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "weighted": _weighted_risk(run, people, cells, grouping, released_class),
     }
     engine.write_release(
-        people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded), spec.released, folder / DATA
+        people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded, storage), spec.released, folder / DATA
     )
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:
@@ -66,7 +71,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     else:
         names = spec.quasi_identifiers
         tuples = engine.classes_of_people(people.folder / DATA, cells, grouping.class_of_cell, *names, distinct=True)
-        known_classes.write(tuples, names, folder / known_classes.FILE)
+        known_classes.write(tuples, names, folder / known_classes.FILE, people.facts.get("narrowed", ()))
     if spec.recode.form == "range":
         recoded.to_pandas().to_parquet(folder / RANGES, index=False)
     facts["version"] = manifest.version_of(
@@ -88,6 +93,16 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
 
 
 STEP = StepDef("anonymized_table", (PEOPLE, "predictions", "anonymizer_tree"), frozenset({"duckdb", "parquet"}), recode)
+
+
+def _narrower(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, str]:
+    """The columns that have a narrower type without the people who are in no class, and that type."""
+    names = found_types.typed_by_values(run.spec, SourceFacts.from_json(people.facts))
+    if not names or (grouping.class_of_cell >= 0).all():
+        return {}
+    released = run.engine.classes_of_people(people.folder / DATA, cells, grouping.class_of_cell, *names, distinct=True)
+    types = found_types.narrower(names, released)
+    return {name: found_types.STORAGE[kind] for name, kind in types.items()}
 
 
 def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.grouping import stored_classes
 from anon_pipeline.anonymize.policy import protected_columns, tree_of
+from anon_pipeline.anonymize.recode import MICROSECONDS
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.arrays import IntArray
@@ -52,7 +54,8 @@ def attack(
     who are left out of it. (Where people are held out, the twin is the release, and figures have noise.)
     """
     spec, engine = run.spec, run.engine
-    types = SourceFacts.from_json(people.facts).types()
+    stored = SourceFacts.from_json(people.facts)
+    types = stored.types()
     held_out, left_out = None, None
     if spec.audit.control == "twin" and may_leave_out(spec):
         left_out = cells_left_out(predictions, anonymizer_tree)
@@ -63,7 +66,7 @@ def attack(
     with workers.meanwhile(regrouped, *regrouping) if regrouping else nullcontext() as replayed:
         content = audit(
             Audited(spec, run.key, known, types),
-            _earlier(run, types),
+            _earlier(run, stored),
             held_out,
             run.measuring_seed,
             Fitting(run.load_model, workers, log_progress(f"{spec.dataset}: attack_audit", "models")),
@@ -113,9 +116,9 @@ def _regrouping(
     return repair, released, run.key
 
 
-def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
+def _earlier(run: Run, stored: SourceFacts) -> list[Earlier]:
     """The newest former releases that have the same columns and are small enough to be attacked as a whole."""
-    spec, engine = run.spec, run.engine
+    spec, engine, types = run.spec, run.engine, stored.types()
     versions = [entry.version for entry in ledger.standing(run.home, spec.dataset)]
     former = []
     for version in versions[::-1][:EARLIER]:
@@ -124,8 +127,24 @@ def _earlier(run: Run, types: dict[str, ColumnType]) -> list[Earlier]:
         if set(columns) == set(spec.released) and engine.rows(folder / DATA) <= spec.audit.sample:
             dates = any(types[name] is ColumnType.DATE for name in spec.quasi_identifiers)
             classes = None if dates else pd.read_parquet(folder / CLASSES)
-            former.append(Earlier(engine.frame(folder / DATA, types), classes))
+            former.append(Earlier(in_units_of(stored, engine.frame(folder / DATA, types), columns), classes))
     return former
+
+
+def in_units_of(stored: SourceFacts, frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """A frame of a release whose dates count as people's do: it may show days where these have times, and the reverse.
+
+    Parameters
+    ----------
+    columns : the types of the release's columns
+    """
+    changed = {}
+    for column in stored.columns:
+        shown = columns.get(column.name, "VARCHAR")  # a range is a text
+        if column.type is ColumnType.DATE and shown != "VARCHAR" and (shown == "DATE") != (column.storage == "DATE"):
+            days = frame[column.name]
+            changed[column.name] = days * MICROSECONDS[0] if shown == "DATE" else days // MICROSECONDS[0]
+    return frame.assign(**changed)
 
 
 def _figures(content: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,7 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     source = SourceFacts.from_json(raw_data.facts)
     masked = mask_stored(run, source, raw_data.folder / DATA, folder / DATA)
     plan, reports = masked.plan, masked.reports
-    stored = masked.stored.typed_by_values([column.name for column in source.columns if column.by_values])
+    stored = masked.stored.typed_by_values(source.by_values)
     if not spec.aggregates:
         require_possible(spec, engine, folder / DATA, stored.types())
     return StepResult(
@@ -30,6 +30,7 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
             **stored.to_json(),
             "held_out": raw_data.facts["held_out"],
             "source_rows": raw_data.facts["rows"],
+            "narrowed": masked.narrowed,
             "masking": [finite(dataclasses.asdict(report)) for report in reports],
         },
         stored.rows,

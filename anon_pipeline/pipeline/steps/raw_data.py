@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from anon_pipeline.audit.people import control_people
+from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.stored_kinds import kinds_of
 from anon_pipeline.masking.step_keys import secrets_of
@@ -18,7 +19,7 @@ from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CONTROL, DATA
 from anon_pipeline.release.spec_folders import require_one_dataset
-from anon_pipeline.spec import ColumnType, ImportedModel
+from anon_pipeline.spec import ImportedModel
 from anon_pipeline.spec.permission import require_code
 
 
@@ -33,15 +34,16 @@ def store_source(run: Run, folder: Path) -> StepResult:
     require_an_answer(run.home, spec)
     require_one_dataset(run.home, spec)
     stored = engine.store_source(spec, folder / DATA)
-    read, held_out = stored.content_hash, 0
+    read, held_out, narrowed = stored.content_hash, 0, dict[str, str]()
+    kinds = kinds_of(folder / DATA)
     if spec.audit.enabled and spec.audit.control == "held_out":
         everybody = stored
-        stored = replace(_hold_out(run, folder, stored.types()), table=everybody.table, left_out=everybody.left_out)
+        stored, narrowed = _hold_out(run, folder, everybody)
         held_out = everybody.rows - stored.rows
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
-    facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds_of(folder / DATA)}
+    facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds, "narrowed": narrowed}
     return StepResult(
         facts,
         stored.rows,
@@ -60,9 +62,12 @@ def store_source(run: Run, folder: Path) -> StepResult:
 STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, makes_people=True, reads_source=True)
 
 
-def _hold_out(run: Run, folder: Path, types: dict[str, ColumnType]) -> SourceFacts:
-    """Keep the control people of the audit out of the release: they are moved to a separate file."""
-    spec, engine = run.spec, run.engine
+def _hold_out(run: Run, folder: Path, read: SourceFacts) -> tuple[SourceFacts, dict[str, str]]:
+    """Keep the control people of the audit out of the release: they are moved to a separate file.
+
+    Returns the facts about those who stay, and the columns that have another type without the others.
+    """
+    spec, engine, types = run.spec, run.engine, read.types()
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
     chosen = np.unique(hashes[control_people(hashes, spec, run.key)])
@@ -70,4 +75,6 @@ def _hold_out(run: Run, folder: Path, types: dict[str, ColumnType]) -> SourceFac
     (folder / DATA).rename(everybody)
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)
     everybody.unlink()
-    return engine.describe(folder / DATA, spec, types)
+    narrowed = found_types.narrow(folder / DATA, found_types.typed_by_values(spec, read), folder / CONTROL)
+    stored = engine.describe(folder / DATA, spec, types).typed_by_values(read.by_values)
+    return replace(stored, table=read.table, left_out=read.left_out), narrowed
