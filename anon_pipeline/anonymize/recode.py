@@ -377,8 +377,11 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
 def narrowed(domain: Domain, storage: str) -> Domain:
     """A column of floats as whole numbers, or of moments as days, which all values of released people are.
 
-    Any other value becomes the next below it, and the ends of a bin the next that enclose it.
+    Any other value becomes the next below it, and the ends of a bin the next that enclose it. Of categories 1.0 is 1.
     """
+    if not domain.ordered:
+        texts = np.array([str(int(float(text))) for text in domain.values.tolist()], dtype=object)
+        return replace(domain, values=texts, storage=storage)
     unit = MICROSECONDS[0] if domain.type is ColumnType.DATE else 1
     below, low, high = (np.floor_divide(of, unit).astype(np.int64) for of in (domain.values, domain.low, domain.high))
     nodes = domain.nodes

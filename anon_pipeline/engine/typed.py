@@ -266,7 +266,7 @@ def _typed(
     if kind is ColumnType.CATEGORICAL:
         if storage == "TIMESTAMP_NS":
             value = f"({value})::TIMESTAMP"  # rounded to the microsecond, like a column of dates
-        return TypedColumn(name, kind, value, storage == "VARCHAR")
+        return TypedColumn(name, kind, value, storage == "VARCHAR", source.by_values and storage == "DOUBLE")
     if kind is ColumnType.DATE:
         grouped = column.role is Role.QUASI_IDENTIFIER
         moments = _moments(reader, source, name, storage, value, grouped)

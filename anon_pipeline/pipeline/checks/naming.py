@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
-from anon_pipeline.anonymize.recode import SUPPRESSED
+from anon_pipeline.anonymize.recode import SUPPRESSED, narrowed
 from anon_pipeline.attack.generalized_values import numbers, read_interval
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.pipeline.stages import Stage
@@ -34,6 +34,8 @@ def unshared_values(
         people = engine.domains(raw.folder / DATA, {name: types[name]})
         of = ({name: levels[name]} if name in levels else {}, {name: hierarchies[name]} if name in hierarchies else {})
         (domain,) = described(people, *of)
+        if not domain.ordered and name in candidate.facts["narrowed"]:  # 1 is 1.0 in another text
+            domain = narrowed(domain, candidate.facts["narrowed"][name])
         texts = _texts(engine, candidate, classes, name) if spec.recode.form == "range" or not domain.ordered else []
         if domain.ordered:
             values = unshared_numbers(domain, classes, spec.k, left_out)

@@ -61,6 +61,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
         "weighted": _weighted_risk(run, people, cells, grouping, released_class),
+        "narrowed": storage,
     }
     engine.write_release(
         people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded, storage), spec.released, folder / DATA
