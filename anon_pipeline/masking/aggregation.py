@@ -118,7 +118,8 @@ class Aggregate(TableTechnique):
         for name in self.means:
             values = to_floats(columns[name])
             means, unsafe = self._means(values, groups, len(counts))
-            written[MEAN + name] = pa.array(rounded(means, counts, unit_of(values))[kept], mask=unsafe[kept])
+            unit = unit_of(values[~(left_out | unsafe)[groups]])  # a value behind no mean decides no step
+            written[MEAN + name] = pa.array(rounded(means, counts, unit)[kept], mask=unsafe[kept])
             hidden += int(unsafe[kept].sum())
         order = pa.table(written).sort_by([(name, "ascending") for name in self.columns])
         sorted_groups = {name: order.column(name).combine_chunks() for name in order.column_names}

@@ -5,7 +5,7 @@ Nothing here calls the technique that makes such a table; only the technique's p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.groups import MEASURES, GroupColumns
 from anon_pipeline.errors import number_of
 from anon_pipeline.masking.aggregation import MEAN, PEOPLE, Aggregate, aggregate_of
+from anon_pipeline.masking.grouping import groups_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.rounded_means import parts_of_unit, unit_of
 from anon_pipeline.privacy.judge import Finding
@@ -116,12 +118,29 @@ def read_groups(frame: pd.DataFrame) -> WrittenGroups:
     return WrittenGroups(counts, int((groups["times"] > 1).sum()), int((~whole).sum()))
 
 
-def units_of(engine: Engine, people: Path, step: Aggregate) -> dict[str, Fraction]:
-    """The unit of each column that is averaged, which says in what steps its means are shown."""
+def units_of(engine: Engine, people: Path, table: Path, step: Aggregate) -> dict[str, Fraction]:
+    """The unit of each column that is averaged, which says in what steps its means are shown.
+
+    It follows from the values behind the means that `table` shows, and from no others.
+    """
     if not step.means:
         return {}
-    columns = engine.everybody(people).select(step.means)
-    return {name: unit_of(to_floats(columns.column(name).combine_chunks())) for name in step.means}
+    columns, shown = engine.everybody(people).select(step.used), engine.everybody(table)
+    both = (pa.chunked_array([*_alike(columns, shown, name)]).combine_chunks() for name in step.columns)
+    group = groups_of(list(both))
+    of_people, of_shown = group[: len(columns)], group[len(columns) :]
+    units = {}
+    for name in step.means:
+        values = to_floats(columns.column(name).combine_chunks())
+        is_shown = shown.column(MEAN + name).is_valid().to_numpy()
+        units[name] = unit_of(values[np.isin(of_people, of_shown[is_shown])])
+    return units
+
+
+def _alike(columns: pa.Table, shown: pa.Table, name: str) -> Iterator[pa.Array]:
+    """The chunks of a column of people and of groups, in the type of people's: groups may be shown by days alone."""
+    for of in (columns.column(name), shown.column(name).cast(columns.schema.field(name).type)):
+        yield from of.chunks
 
 
 def compare_groups(

@@ -137,3 +137,22 @@ def test_whole_units_and_values_without_a_unit_are_shown_as_they_are() -> None:
     assert rounded(means, counts, Fraction(0)).tolist() == means.tolist()
     assert rounded(np.array([7.0, 14.0]), np.array([12, 399]), Fraction(7)).tolist() == [7.0, 14.0]
     assert rounded(np.array([0.37]), np.array([12]), Fraction(1)).tolist() == [0.4]
+
+
+@pytest.mark.parametrize("hidden", ["group", "mean"])
+def test_a_value_behind_no_mean_decides_no_step(hidden: str) -> None:
+    """The attack: all values but one are known, two thirds of all are hundreds if that one is, and its group is hidden.
+
+    The steps of all means, and the unit in the manifest, told whether the last value is a whole number of hundreds.
+    """
+    towns = ["Ulm"] * 12 + ["Graz"] * 12 + (["Bonn"] * 3 + ["Isle"] * 3 if hidden == "group" else ["Bonn"] * 6)
+    incomes = [100.0 * number for number in range(3, 17)] + [151.0 + number for number in range(10)]
+    step = Aggregate(columns=("town",), means=("income",), threshold=6)
+    made = []
+    for last in (90_000.0, 90_001.0):  # it dominates its group, of which the mean is hidden
+        table = pa.table({"town": towns, "income": [*incomes, *[100.0] * 5, last]})
+        shown = apply_steps(table, {"town": CATEGORICAL, "income": NUMERIC}, {}, [step], Resources("incomes", KEY))[0]
+        made.append(shown.to_pydict())
+    assert made[0] == made[1]
+    assert None in made[0]["mean_income"] if hidden == "mean" else made[0]["town"] == ["Graz", "Ulm"]
+    assert len({unit_of(np.array([*incomes, *[100.0] * 5, last])) for last in (90_000.0, 90_001.0)}) == 2

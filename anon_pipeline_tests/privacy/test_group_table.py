@@ -94,7 +94,21 @@ def judged(
     pq.write_table(groups, folder / "groups.parquet")
     engine, people = DuckDBEngine(folder), folder / "people.parquet"
     found = engine.groups(folder / "groups.parquet", group_columns(step), people)
-    return read_groups(found), compare_groups(found, step, step.threshold, units_of(engine, people, step))
+    return read_groups(found), compare_groups(
+        found, step, step.threshold, units_of(engine, people, folder / "groups.parquet", step)
+    )
+
+
+def test_the_unit_is_of_values_behind_means_that_are_shown(tmp_path: Path) -> None:
+    """Steps of another unit count as finer than they may be, or as wrong; a group of days may be of moments here."""
+    incomes = [100.0] * 4 + [20.0] * 2 + [7.0, 70.0, 7.0, 7.0]
+    born = pa.array(["1970-01-01"] * 6 + ["1970-01-02"] * 3 + [None]).cast(pa.timestamp("us"))
+    people = pa.table({"town": ["Ulm"] * 10, "born": born, "income": incomes})
+    groups = pa.table({"town": ["Ulm"] * 2, "born": born.take([0, 6]).cast(pa.date32()), "mean_income": [73.0, None]})
+    pq.write_table(people, tmp_path / "people.parquet")
+    pq.write_table(groups, tmp_path / "groups.parquet")
+    found = units_of(DuckDBEngine(tmp_path), tmp_path / "people.parquet", tmp_path / "groups.parquet", STEP)
+    assert found == {"income": 100}
 
 
 def everybody(rows: list[Row]) -> list[Row]:

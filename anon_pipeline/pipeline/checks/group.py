@@ -67,7 +67,7 @@ def group_questions(spec: ReleaseSpec, engine: Engine, masked: Stage, candidate:
         people = masked.folder / DATA
         groups = engine.groups(data, group_columns(step), people)
         written = read_groups(groups)
-        beside = compare_groups(groups, step, threshold, units_of(engine, people, step))
+        beside = compare_groups(groups, step, threshold, units_of(engine, people, data, step))
         sizes = pd.DataFrame({"people": written.counts})
         everybody = int(written.counts.sum()) + beside.left_out_people
         idle |= {} if beside.left_out_people else {"hides_groups_in_company": "no group is left out"}

@@ -87,7 +87,7 @@ def _groups(run: Run, masked_data: Stage, aggregated_table: Stage) -> dict[str, 
     step, threshold = aggregate_of(run.spec), threshold_of(run.spec)
     table, people = aggregated_table.folder / DATA, masked_data.folder / DATA
     groups = run.engine.groups(table, group_columns(step), people)
-    units = units_of(run.engine, people, step)
+    units = units_of(run.engine, people, table, step)
     written, beside = read_groups(groups), compare_groups(groups, step, threshold, units)
     return {
         "note": NOTE,
