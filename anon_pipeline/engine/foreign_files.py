@@ -14,10 +14,10 @@ from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sources import (
     OF_LETTERS,
-    harmless,
     is_said,
     kind_of,
     refuse_reserved,
+    unreadable,
     with_found_encoding,
 )
 from anon_pipeline.engine.sql import literal, quoted
@@ -100,7 +100,7 @@ def import_table(
             connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
         return destination
     except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name}: cannot be read: {harmless(error)}") from None
+        raise unreadable(path.name, error) from None
     except PermissionError:
         raise InputError(f"{path.name}: cannot be read: permission denied") from None
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, told_apart
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, OfSource
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA
 from anon_pipeline.spec.permission import refuse_private
@@ -163,19 +163,22 @@ def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = Ma
 
 def _refuse_files_that_differ(files: Sequence[Path], folder: Path, label: str) -> None:
     first = {field.name: field.type for field in pq.read_schema(files[0])}
-    remedy = "correct it, or say source.union_by_name: true, or --union-by-name, if that is as it should be"
+    remedy = "correct it, or say so if that is as it should be"
     for file in files[1:]:
         here, there = str(file.relative_to(folder)), str(files[0].relative_to(folder))
         schema: dict[str, pa.DataType] = {field.name: field.type for field in pq.read_schema(file)}
         for columns, others, has, lacks in ((schema, first, here, there), (first, schema, there, here)):
             for name in columns:
                 if name not in others:
-                    raise InputError(f"{label}: {has} has the column {name}, which {lacks} has not; {remedy}")
+                    raise OfSource(
+                        "union_by_name", f"{label}: {has} has the column {name}, which {lacks} has not; {remedy}"
+                    )
         for name, kind in schema.items():
             type_here, type_there = _plain_type(kind), _plain_type(first[name])
             if type_here != type_there and not pa.types.is_null(type_here) and not pa.types.is_null(type_there):
-                raise InputError(
-                    f"{label}: the column {name} is {type_here} in {here} and {type_there} in {there}; {remedy}"
+                raise OfSource(
+                    "union_by_name",
+                    f"{label}: the column {name} is {type_here} in {here} and {type_there} in {there}; {remedy}",
                 )
 
 

@@ -187,7 +187,7 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
-        raise (Unavailable if may_pass(error) else InputError)(f"{label}: cannot be read: {harmless(error)}") from None
+        raise unreadable(label, error) from None
     except PermissionError:
         raise InputError(f"{label}: cannot be read: permission denied") from None
     except OSError as error:
@@ -372,17 +372,23 @@ def may_pass(error: BaseException) -> bool:
     return any(sign in str(error) for sign in ("No space left", "Could not set lock", "database is locked"))
 
 
+def unreadable(label: str, error: BaseException) -> InputError:
+    """The error to raise where a library cannot read a table, without what the library quotes of it."""
+    told = harmless(error)
+    what = f"{label}: cannot be read: {told}"
+    if "encoding" in told:
+        return OfSource("encoding", what)
+    return Unavailable(what) if may_pass(error) else InputError(what)
+
+
 def harmless(error: BaseException) -> str:
     """The part of a library's message that is safe to repeat: its kind and the line number, never the quoted row."""
     text = str(error)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line:
-        utf = (
-            "is not in the file's encoding; state it as source.encoding, or with --encoding"
-            if "nicode" in text or "utf-8" in text
-            else ""
-        )
-        return f"line {line[1]} " + (utf or "does not have the shape of the header; check delimiter and quotes")
+        if "nicode" in text or "utf-8" in text:
+            return f"line {line[1]} is not in the encoding asked for; state the file's"
+        return f"line {line[1]} does not have the shape of the header; check delimiter and quotes"
     for sign, sentence in (
         ("sniffing", "its lines do not have the shape of the header; check delimiter and quotes"),
         ("invalid state", "a line far down ends otherwise than the first (CR LF, or LF alone), or has a stray quote"),
@@ -393,7 +399,7 @@ def harmless(error: BaseException) -> str:
         ("Parquet", "it is no intact Parquet file"),
         ("Could not convert", "a value cannot be converted as asked; TRY_CAST makes it missing instead"),
         ("operations are disabled", "the query, or a view that it names, reads files; it may read the database alone"),
-        ("not support the encoding", "source.encoding is none of utf-8, utf-16 and latin-1; convert the file"),
+        ("not support the encoding", "the encoding is none of utf-8, utf-16 and latin-1; convert the file"),
         ("nicode", "its text is not in the stated encoding"),
         ("does not exist", "the query names a table or column that does not exist"),
         ("no such", "the query names a table or column that does not exist"),

@@ -17,7 +17,7 @@ import duckdb
 from anon_pipeline.engine.paths import PLAIN, exactly, packing
 from anon_pipeline.engine.sql import literal, quoted
 from anon_pipeline.engine.unpacked import is_workbook, unpacked
-from anon_pipeline.errors import InputError
+from anon_pipeline.errors import InputError, OfSource
 from anon_pipeline.spec import Source
 
 #: Options of a CSV that DuckDB must not guess: it would skip lines, and people with them, until the rest is regular.
@@ -45,9 +45,7 @@ def codec_of(encoding: str) -> str:
             b" ".decode(encoding)  # some codecs are none of texts, as base64
         return codecs.lookup(encoding).name
     except (LookupError, ValueError):
-        raise InputError(
-            f"source.encoding: {encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1"
-        ) from None
+        raise OfSource("encoding", f"{encoding} is no encoding; usual are utf-8, utf-16, cp1252 and latin-1") from None
 
 
 @contextmanager
@@ -327,10 +325,8 @@ def _decode(path: Path, source: Source, destination: Path, label: str, one_line_
             except UnicodeError as error:  # one of no position where a mark of the byte order is missing at the start
                 if isinstance(error, UnicodeDecodeError):
                     lines += error.object[: error.start].decode(encoding, "replace").count("\n")
-                raise InputError(
-                    f"{label}: line {lines} is not in the encoding {encoding}; state the file's as source.encoding, "
-                    "or with --encoding"
-                ) from None
+                what = f"{label}: line {lines} is not in the encoding {encoding}; state the file's"
+                raise OfSource("encoding", what) from None
             out.write(text)
             lines += text.count("\n")
             if not block:

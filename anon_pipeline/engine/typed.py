@@ -349,8 +349,11 @@ def _parsed(reader: Reader, source: OpenSource, name: str, value: str, target: s
         what = f"columns.{name}: {number_of(bad, f'value is no {singular}', f'values are no {singular}s')}"
         signed = f"{parsed} IS NULL AND {reader.parsed(f'({with_usual_sign(value)})', target)} IS NOT NULL"
         if target == "DOUBLE" and (some := _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {signed}")):
-            seem = number_of(some, "seems to be a negative number", "seem to be negative numbers")
-            raise InputError(f"{what}; {seem} as accounts have them: {REMEDY}, or declare the column categorical")
+            if some == bad:
+                what = f"columns.{name}: {number_of(bad, 'value seems', 'values seem')} to be negative"
+            else:
+                what += f"; {number_of(some, 'of them seems', 'of them seem')} to be negative"
+            raise InputError(f"{what}, written as accounts do: {REMEDY}, or declare the column categorical")
         raise InputError(
             f"{what}; declare the column categorical, list its missing markers under source.missing, or correct them"
         )

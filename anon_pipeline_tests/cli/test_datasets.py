@@ -168,3 +168,20 @@ def test_a_command_names_its_option_where_the_engine_names_a_key(table: Path, co
     said = "has the sheets all, few; say which holds the people"
     assert sentence(*command, file).startswith("--sheet: ") and sentence(*command, file).endswith(said)
     assert sentence(*command, file, "--sheet", "none").startswith("--sheet: ")
+
+
+@pytest.mark.parametrize("command", [("profile",), ("init", "guests", "--from")])
+def test_the_option_is_named_for_what_a_spec_would_say(table: Path, command: tuple[str, ...]) -> None:
+    """Both the key of a spec and the option were named, of which the reader has used one only, or none yet."""
+    table.write_bytes("age,größe\n20,ä\n".encode("cp1252"))
+    said = f"--encoding: {table}: cannot be read: line 1 is not in the encoding asked for; state the file's"
+    assert sentence(*command, table, "--encoding", "utf-8") == said
+    assert sentence(*command, table, "--encoding", "rot13").startswith("--encoding: rot13 is no encoding; usual are ")
+    said = f"--encoding: {table}: line 1 is not in the encoding shift_jis; state the file's"
+    assert sentence(*command, table, "--encoding", "shift_jis") == said
+    folder = table.parent / "months"
+    folder.mkdir()
+    for month, name in (("1", "age"), ("2", "years")):
+        pq.write_table(pa.table({name: [20, 30]}), folder / f"{month}.parquet")
+    said = "the column years, which 1.parquet has not; correct it, or say so if that is as it should be"
+    assert sentence(*command, folder) == f"--union-by-name: {folder}: 2.parquet has {said}"

@@ -151,7 +151,7 @@ def test_files_of_a_folder_have_the_same_columns_and_types(
     if sentence is None:
         _refuse_files_that_differ(files, tmp_path, "p")
     else:
-        with pytest.raises(InputError, match=f"^p: {sentence}; correct it, or say source.union_by_name"):
+        with pytest.raises(InputError, match=f"^source.union_by_name: p: {sentence}; correct it, or say so if"):
             _refuse_files_that_differ(files, tmp_path, "p")
 
 
@@ -245,7 +245,7 @@ def test_a_line_in_another_encoding_is_named_by_its_number(
     source = Source(path="p.csv", encoding="shift_jis")
     with (
         duckdb.connect() as connection,
-        pytest.raises(InputError, match=f"^p: line {line} is not in the encoding shift_jis"),
+        pytest.raises(InputError, match=f"^source.encoding: p: line {line} is not in the encoding shift_jis"),
         text_files.text_relation(connection, source, tmp_path / "p.csv", "p", tmp_path),
     ):
         pass
@@ -317,9 +317,9 @@ def test_rows_that_are_entirely_empty_are_counted_in_texts_alone(tmp_path: Path)
     [
         (f"CSV Error on Line: 7\n{SECRET}", "line 7 does not have the shape of the header; check delimiter and quotes"),
         (f"CSV Error on Line: 7\nInvalid unicode {SECRET}",
-         "line 7 is not in the file's encoding; state it as source.encoding, or with --encoding"),
+         "line 7 is not in the encoding asked for; state the file's"),
         (f"CSV Error on Line: 7 not utf-8 {SECRET}",
-         "line 7 is not in the file's encoding; state it as source.encoding, or with --encoding"),
+         "line 7 is not in the encoding asked for; state the file's"),
         ("Error when sniffing file", "its lines do not have the shape of the header; check delimiter and quotes"),
         ("No space left on device", "the disk is full"),
         ("Could not set lock", "another program holds the database open for writing"),

@@ -21,8 +21,14 @@ BAD_CSV = {
     "negative numbers of accounts": (
         "x,t\n1,a\n(5),b\n3,a\n5-,b\n\u22127,a\nn/k,b\n",
         {"x": {"role": QI, "type": "numeric"}},
-        "columns.x: 4 values are no numbers; 3 seem to be negative numbers as accounts have them: where (5), 5- or a 5 "
-        "after a long dash means -5, write -5 in the table, or declare the column categorical",
+        "columns.x: 4 values are no numbers; 3 of them seem to be negative, written as accounts do: where (5), 5- or a "
+        "5 after a long dash means -5, write -5 in the table, or declare the column categorical",
+    ),
+    "negative numbers of accounts alone": (
+        "x,t\n1,a\n(5),b\n3,a\n5-,b\n",
+        {"x": {"role": QI, "type": "numeric"}},
+        "columns.x: 2 values seem to be negative, written as accounts do: where (5), 5- or a 5 after a long dash means "
+        "-5, write -5 in the table, or declare the column categorical",
     ),
     "text among dates": (
         f"x,t\n2020-01-01,a\n{SECRET},b\n2020-02-30,a\n",

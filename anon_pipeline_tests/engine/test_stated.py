@@ -76,7 +76,7 @@ def test_a_negative_number_of_an_account_is_told_as_one(engine: DuckDBEngine, tm
     write(tmp_path, "people.csv", f"x;t\n1,5;a\n{value};b\n3;a\n")
     source = {"delimiter": ";", "decimal": ",", "thousands": ".", "symbols": ["\u20ac"]}
     message = refused(engine, tmp_path, {"x": NUMBER}, source=source)
-    assert "1 value is no number; 1 seems to be a negative number as accounts have them" in message
+    assert "columns.x: 1 value seems to be negative, written as accounts do: " in message
     assert "missing markers" not in message
 
 
