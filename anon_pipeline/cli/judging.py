@@ -17,8 +17,10 @@ from anon_pipeline.spec import ReleaseSpec, Role
 
 @app.command()
 def verify(
-    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table, workbook, or file of Stata or SPSS.")],
-    spec: Annotated[Path | None, typer.Option(help="Judge it by this spec.")] = None,
+    table: Annotated[
+        Path, typer.Argument(help="Any CSV or Parquet table, workbook, file of Stata or SPSS, or folder of a release.")
+    ],
+    spec: Annotated[Path | None, typer.Option(help="Judge it by this spec, or that in a manifest.json.")] = None,
     quasi_identifiers: Annotated[str | None, typer.Option(help="Or by these columns: a,b,c.")] = None,
     k: Annotated[int | None, typer.Option(min=2, help="People a class must have at least.")] = None,
     sensitive: Annotated[str | None, typer.Option(help="Columns to measure inference for: x,y.")] = None,
@@ -31,6 +33,7 @@ def verify(
     with large_imports():
         from anon_pipeline.engine.duckdb import DuckDBEngine
         from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
+        from anon_pipeline.release.single_release import spec_to_judge_by, table_of
 
     if (spec is None) == (quasi_identifiers is None):
         raise InputError("name either --spec, or --quasi-identifiers with --k")
@@ -38,11 +41,12 @@ def verify(
         raise InputError("--k and --sensitive: the spec says both; leave them out, or name no --spec")
     if quasi_identifiers is not None and not names_in(quasi_identifiers):
         raise InputError("--quasi-identifiers: names no column; without one everybody would be alike")
+    table = table_of(table)
     written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding, "sheet": sheet})
     with scratch_folder() as scratch:
         engine = DuckDBEngine(scratch)
         if spec is not None:
-            policy = ReleaseSpec.load(spec)
+            policy = spec_to_judge_by(spec)
             if policy.is_synthetic:
                 raise InputError(
                     "--spec: is of a synthetic release, whose promise cannot be counted in its table; take "
@@ -70,7 +74,9 @@ def verify(
 
 @app.command()
 def attack(
-    table: Annotated[Path, typer.Argument(help="Any CSV or Parquet table, anonymized by any tool.")],
+    table: Annotated[
+        Path, typer.Argument(help="Any CSV or Parquet table, anonymized by any tool, or the folder of a release.")
+    ],
     original: Annotated[Path, typer.Option(help="The raw people who are in it.")],
     control: Annotated[
         Path | None, typer.Option(help="Raw people like them who are not in it; without them no leak can be told.")
@@ -88,12 +94,14 @@ def attack(
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
     from anon_pipeline.audit.foreign_table import Files, Roles, attack_table
+    from anon_pipeline.release.single_release import table_of
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):
         raise InputError("name either --spec, or --quasi-identifiers and, where there are any, --sensitive")
     roles = (
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
+    table = table_of(table)
     written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
     with scratch_folder() as scratch:
         attacked = attack_table(Files(table, original, control, written), roles, scratch, targets, seed)

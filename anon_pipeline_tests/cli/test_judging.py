@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ import yaml
 
 from anon_pipeline.audit.foreign_table import Files, Roles
 from anon_pipeline.errors import InputError
-from anon_pipeline_tests.cli.commands import run, sentence, written
+from anon_pipeline.home import Home
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.cli.commands import published, run, sentence, written
 from anon_pipeline_tests.differential_privacy import synthetic_people
 
 COLUMNS = {
@@ -187,3 +190,47 @@ def test_what_an_attack_finds_is_no_failure(table: Path, by_spec: bool) -> None:
     assert (ended.code, ended.lines[0]) == (0, "people.csv: 6 rows")
     content = run("attack", table, "--original", table, *columns, "--json").json
     assert (content["columns"]["quasi_identifiers"], content["columns"]["sensitive"]) == (["age"], ["ill"])
+
+
+@pytest.fixture
+def folder(home: Home, tmp_path: Path) -> Path:
+    """A release of the people of `table`, with the spec in its manifest."""
+    folder = published(home, "1" * 12)
+    file = folder / "manifest.json"
+    policy = ReleaseSpec.load(spec_of(tmp_path)).policy()
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"spec": policy}))
+    return folder
+
+
+@pytest.mark.parametrize("by_manifest", [True, False])
+def test_the_folder_of_a_release_is_judged(folder: Path, by_manifest: bool) -> None:
+    """It was refused, with the file to name in its place."""
+    asked = ("--spec", folder / "manifest.json") if by_manifest else ("--quasi-identifiers", "age", "--k", "3")
+    ended = run("verify", folder, *asked)
+    assert (ended.code, ended.lines[0]) == (0, "data.parquet: holds")
+    (folder / "more.csv").write_text("")
+    assert "holds more.csv, which its manifest does not name" in sentence("verify", folder, *asked)
+
+
+def test_a_table_is_judged_by_the_spec_in_a_manifest(folder: Path, table: Path) -> None:
+    """A manifest was refused as a spec that lacks most of its keys."""
+    asked = ("verify", table, "--spec", folder / "manifest.json", "--json")
+    assert run(*asked).code == 0
+    written(table, ["age,ill,more", "20,no,1", "20,yes,1", "50,yes,1", "50,no,1"])
+    ended = run(*asked)
+    assert (ended.code, ended.json["smallest_class"]) == (3, 2)
+    assert ended.json["problems"] == ["the column more is not one that the spec releases"]
+
+
+def test_the_folder_of_a_release_is_attacked(folder: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    attacked: list[Path] = []
+
+    def attacking(files: Files, *_: object) -> None:
+        attacked.append(files.table)
+        raise InputError("enough")
+
+    monkeypatch.setattr("anon_pipeline.audit.foreign_table.attack_table", attacking)
+    assert sentence("attack", folder, "--original", table, "--quasi-identifiers", "age") == "enough"
+    assert attacked == [folder / "data.parquet"]
+    (folder / "more.csv").write_text("")
+    assert "holds more.csv" in sentence("attack", folder, "--original", table, "--quasi-identifiers", "age")
