@@ -70,6 +70,20 @@ def number_of(number: int, singular: str, plural: str) -> str:
     return f"{number:,} {singular if number == 1 else plural}"
 
 
+def percent(share: float) -> str:
+    """A share for a message or a terminal; a share close to 0 or 1 is never rounded to 0 or 100 %.
+
+    >>> percent(0.142), percent(0.0002), percent(0.9998), percent(0.0), percent(-0.0001)
+    ('14.2%', '< 0.1%', '> 99.9%', '0%', '0%')
+    """
+    hundred = 100 * float(share)
+    if 0 < hundred < 0.1:
+        return "< 0.1%"
+    if 99.9 < hundred < 100:
+        return "> 99.9%"
+    return f"{round(hundred, 1) + 0.0:.1f}".removesuffix(".0") + "%"  # no minus before zero
+
+
 def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
     """The names of a table's columns for a message, or only their number if no requested name is among them.
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from anon_pipeline.cli.app import out
 from anon_pipeline.cli.terminal import Terminal
-from anon_pipeline.errors import number_of
+from anon_pipeline.errors import number_of, percent
 from anon_pipeline.spec import Role
 
 if TYPE_CHECKING:  # the types of results; the command that makes a result imports them
@@ -287,7 +287,7 @@ def show_masking(name: str, masked: Masked) -> None:
     for heading in ("columns", "technique", "guarantee", "cells changed"):
         table.add_column(heading)
     for report in masked.reports:
-        changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"
+        changed = ", ".join(percent(cost.changed) for cost in report.costs.values()) or "-"
         table.add_row(Text(", ".join(report.columns) or "-"), report.technique, report.guarantee, changed)
     out.print(table)
 

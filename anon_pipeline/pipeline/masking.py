@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.expressions import PEOPLE
-from anon_pipeline.errors import InputError, number_of
+from anon_pipeline.errors import InputError, number_of, percent
 from anon_pipeline.keys import Secrets
 from anon_pipeline.masking.aggregation import aggregate_for_readers
 from anon_pipeline.masking.base import Technique
@@ -154,6 +154,6 @@ def table_of_reports(reports: list[StepReport]) -> str:
     """The reports of the steps, as a table in Markdown."""
     rows = ["| step | columns | guarantee | cells changed |", "|---|---|---|---|"]
     for report in reports:
-        changed = ", ".join(f"{cost.changed:.1%}" for cost in report.costs.values()) or "-"
+        changed = ", ".join(percent(cost.changed) for cost in report.costs.values()) or "-"
         rows.append(f"| {report.technique} | {', '.join(report.columns)} | {report.guarantee} | {changed} |")
     return "\n".join(rows)

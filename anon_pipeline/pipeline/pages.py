@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from anon_pipeline.errors import percent
 from anon_pipeline.masking.aggregation import PEOPLE
 from anon_pipeline.pipeline.metadata import Column, Markdown, MetadataItem, Schema, picture
 from anon_pipeline.report import charts
@@ -76,7 +77,7 @@ def class_size_metadata(sizes: dict[str, Any]) -> dict[str, MetadataItem]:
     for group in sizes["groups"]:
         if group["people"]:
             share = group["people"] / people
-            rows.append(f"| {group['size']} | {'█' * max(1, round(20 * share))} {share:.1%} |")
+            rows.append(f"| {group['size']} | {'█' * max(1, round(20 * share))} {percent(share)} |")
     return {
         "classes": sizes["classes"],
         "smallest_class": sizes["smallest"],

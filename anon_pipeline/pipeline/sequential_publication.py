@@ -13,7 +13,7 @@ from anon_pipeline.anonymize.grouping import Grouping, stored_classes
 from anon_pipeline.anonymize.policy import orders_of
 from anon_pipeline.anonymize.repair import Repair
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.errors import InputError, Refused
+from anon_pipeline.errors import InputError, Refused, percent
 from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import Run, log
@@ -135,10 +135,10 @@ def repair_of(run: Run, followed: Stage, tree: Stage, cells: Cells, people: Clas
 def which_tree(kept: bool, lost: float, lost_otherwise: float | None) -> str:
     """A sentence on whether the tree of the last release was kept, and why."""
     if lost_otherwise is None or np.isnan(lost_otherwise):
-        return f"a first tree, which loses {lost:.1%}"
+        return f"a first tree, which loses {percent(lost)}"
     if kept:
-        return f"the former tree is kept: it loses {lost:.1%}, a new one {lost_otherwise:.1%}"
-    return f"a new tree: it loses {lost:.1%}, the former one {lost_otherwise:.1%}"
+        return f"the former tree is kept: it loses {percent(lost)}, a new one {percent(lost_otherwise)}"
+    return f"a new tree: it loses {percent(lost)}, the former one {percent(lost_otherwise)}"
 
 
 def write_members(run: Run, followed: Stage, cells: Cells, grouping: Grouping, folder: Path) -> None:

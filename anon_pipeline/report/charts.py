@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+from anon_pipeline import errors
+
 NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 NOT_MEASURED = "not measured"
 #: Steps of shares that are told, so that nobody takes a rounded share for an exact one.
@@ -174,12 +176,7 @@ def percent(share: Any) -> str:
     """ "14.2 %"; a share close to 0 or 1 is never rounded to 0 or 100 %."""
     if not known(share):
         return NOT_MEASURED
-    hundred = 100 * float(share)
-    if 0 < hundred < 0.1:
-        return "< 0.1\u00a0%"
-    if 99.9 < hundred < 100:
-        return "> 99.9\u00a0%"
-    return f"{minus(f'{hundred:.1f}'.removesuffix('.0'))}\u00a0%"
+    return f"{minus(errors.percent(share).removesuffix('%'))}\u00a0%"
 
 
 def lost(share: Any, step: Any) -> str:

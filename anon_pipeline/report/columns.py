@@ -100,8 +100,9 @@ def _generalized(kind: str, column: Mapping[str, Any], recode: Mapping[str, Any]
         each += f", in steps of {_measure(column['grid'], words(statistics.get('unit')))}"
     text = "; ".join(filter(None, [_spread(kind, statistics), each]))
     sentences = [f"{text[:1].upper()}{text[1:]}.", *_hierarchy(column)]
+    but = "" if kind == "categorical" else ", but for those who have none"
     if statistics.get("exact"):
-        sentences.append(f"For {percent(statistics['exact'])} of the people the class has one single value.")
+        sentences.append(f"For {percent(statistics['exact'])} of the people the whole class has a single value{but}.")
     if labelled and statistics.get("unlabelled"):
         sentences.append(f"For {percent(statistics['unlabelled'])} of the people that group is everybody, *.")
     elif statistics.get("withheld"):

@@ -145,7 +145,8 @@ def _columns(page: Page) -> list[str]:
         for column in page.columns
     ]
     headings = ["Column", "Role", "What happened, and why it has its role", "Lost"]
-    return ["## What happened to each column", table(headings, rows, 3), *_examples(page)] if rows else []
+    note = [text(page.lost_note)] if page.lost_note else []
+    return ["## What happened to each column", table(headings, rows, 3), *note, *_examples(page)] if rows else []
 
 
 def _examples(page: Page) -> list[str]:

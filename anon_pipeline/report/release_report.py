@@ -102,6 +102,13 @@ class Page:
     blurred: str = "rounded"  # what was done to figures of the source
     coarsened: str = ""  # what "before" is counted in, if columns were coarsened before people were counted
 
+    @property
+    def lost_note(self) -> str:
+        """Why a column can have lost a little whose classes have a single value each; empty where nothing is told."""
+        if not self.loss_mean:
+            return ""
+        return f"What is lost is counted in the source, so it is {self.blurred}; the rest is counted in the release."
+
 
 def render(content: Mapping[str, Any], withdrawn: str = "") -> str:
     """The page of a release as HTML without external files.

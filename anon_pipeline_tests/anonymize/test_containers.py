@@ -22,7 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from anon_pipeline import AnonymizerTree, ReleaseSpace
-from anon_pipeline.errors import InputError
+from anon_pipeline.anonymize.notebook import table_of_facts
+from anon_pipeline.errors import InputError, percent
 from anon_pipeline.privacy.l_diversity import LDiversity
 from anon_pipeline_tests.examples import times
 
@@ -186,6 +187,13 @@ def test_what_is_no_table_in_memory_is_refused_with_a_sentence(table: object) ->
         AnonymizerTree(k=2).fit(table)
 
 
+def test_a_notebook_does_not_round_a_little_to_nothing() -> None:
+    """0.0% of a column was said to be lost where a few people differ."""
+    page = table_of_facts(np.array([3000, 4000]), {"age": 0.0002, "city": 0.0})
+    assert "<td>&lt; 0.1% at most, &lt; 0.1% on average</td>" in page
+    assert "lost of age</th><td>&lt; 0.1%</td>" in page and "lost of city</th><td>0%</td>" in page
+
+
 def test_a_notebook_shows_classes_loss_and_risk_and_no_value_of_a_person() -> None:
     frame = pl.DataFrame({"<b>age": AGES, "city": CITIES})
     tree = AnonymizerTree(k=3)
@@ -194,6 +202,6 @@ def test_a_notebook_shows_classes_loss_and_risk_and_no_value_of_a_person() -> No
     page = tree._repr_html_()
     assert tree._repr_mimebundle_()["text/html"].count("information lost") == 1
     assert f"<td>{len(tree.sizes_)}</td>" in page
-    assert f"{1 / min(tree.sizes_):.1%} at most" in page
+    assert f"{percent(1 / min(tree.sizes_))} at most" in page
     assert "Ulm" not in page and "Bonn" not in page
     assert "<b>age" not in page.partition("<tbody>")[2].rpartition("<table")[2]

@@ -399,10 +399,19 @@ def test_the_steps_of_a_masking(printed: Printed) -> None:
         "people.csv: 12,345 rows",
         "columns  technique  guarantee  cells changed",
         "age, [pay]  round  none  -",
-        "-  noise  none  50.0%, 12.3%",
+        "-  noise  none  50%, 12.3%",
     ]
     tables.show_masking("people.csv", Masked(5, True, []))
     assert printed()[0] == "people.csv: 5 groups"
+
+
+def test_a_few_changed_cells_are_not_none(printed: Printed) -> None:
+    """0.0% was printed where a few cells of many changed, and 100.0% where a few did not."""
+    changed = {name: cost(share) for name, share in (("a", 0.0002), ("b", 0.9998), ("c", 0.0), ("d", 1.0))}
+    tables.show_masking(
+        "people.csv", Masked(12_345, False, [StepReport("table", "noise", (), {}, "none", costs=changed)])
+    )
+    assert printed()[-1] == "-  noise  none  < 0.1%, > 99.9%, 0%, 100%"
 
 
 def cost(changed: float) -> ColumnCost:

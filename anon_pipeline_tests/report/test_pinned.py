@@ -41,7 +41,7 @@ PINNED: dict[str, dict[str, str]] = {
         "calibration": "0ef92168da71",
         "associations": "6138b33469ba",
         "loss_mean": "62536f413177",
-        "columns": "e907f8638011",
+        "columns": "ddcc2b39ee61",
         "quasi_identifiers": "eb79225898ce",
         "kept": "08fe58817d74",
         "sizes": "e581b69197b9",
@@ -63,7 +63,7 @@ PINNED: dict[str, dict[str, str]] = {
         "chart: marginals": "8ff00e52a817",
         "chart: homogeneity": "645ca7280c9c",
         "chart: attacks": "618f7a521754",
-        "markdown": "307ba095af9e",
+        "markdown": "b1c6b7e9107a",
     },
     "synthetic rows": {
         "dataset": "c084c36a0631",

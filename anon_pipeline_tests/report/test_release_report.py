@@ -285,12 +285,24 @@ def test_what_users_write_is_text() -> None:
     assert {tag for tag, _ in page.tags} == {tag for tag, _ in read(content).tags}
 
 
+def test_what_is_lost_is_no_exact_figure_beside_exact_ones() -> None:
+    """ "For 100 % of the people the class has one single value" stood beside 2 % that noise had made of nothing."""
+    content = manifest_content()
+    for noise, blurred in (([1.0, 1.0], "given noise and rounded"), (None, "rounded")):
+        content["measured"]["noise"] = noise
+        note = f"What is lost is counted in the source, so it is {blurred}; the rest is counted in the release."
+        assert note in read(content).text
+        assert note in markdown_report.render(content)
+    del content["measured"]["information_loss"]
+    assert "What is lost is counted" not in read(content).text
+
+
 def test_every_column_has_its_role_its_fate_and_the_reason() -> None:
     text = read(manifest_content()).text
     assert (
         "age quasi-identifier 1,204 ranges, typical width 3 years; each class shows its median, or the nearest "
         "number that k people share, in steps of 1 year. "
-        "For 12.4 % of the people the class has one single value. 11.2 %"
+        "For 12.4 % of the people the whole class has a single value, but for those who have none. 11.2 %"
     ) in text
     assert (
         "education quasi-identifier 97 sets of values, typically 2 values together; each class shows its most common "

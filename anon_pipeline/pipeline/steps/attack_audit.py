@@ -22,6 +22,7 @@ from anon_pipeline.attack.table_audit import Earlier
 from anon_pipeline.audit.people import Audited, audit, bounds
 from anon_pipeline.audit.regrouping import regrouped
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.errors import percent
 from anon_pipeline.home import write_file
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.problem import Fitting
@@ -178,9 +179,9 @@ def _plain(words: str) -> str:
 def _metadata(content: dict[str, Any]) -> dict[str, MetadataItem]:
     rows = ["| attack | on people in it | on others | leak |", "|---|---|---|---|"]
     for finding in content["findings"]:
-        others = "-" if finding["control"] is None else f"{finding['control']['rate']:.1%}"
-        leak = "-" if finding["leak"] is None else f"{finding['leak']['leak']:.1%} ({finding['verdict']})"
-        rows.append(f"| {finding['name']} | {finding['attack']['rate']:.1%} | {others} | {leak} |")
+        others = "-" if finding["control"] is None else percent(finding["control"]["rate"])
+        leak = "-" if finding["leak"] is None else f"{percent(finding['leak']['leak'])} ({finding['verdict']})"
+        rows.append(f"| {finding['name']} | {percent(finding['attack']['rate'])} | {others} | {leak} |")
     metadata: dict[str, MetadataItem] = {"attacks": Markdown("\n".join(rows))}
     if content["findings"]:
         metadata["picture"] = picture("attacks with controls", chart_of_attacks(content))
