@@ -21,14 +21,13 @@ from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
+from anon_pipeline.audit.shared_people import SharedPeople
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.foreign_files import refuse_unused
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.errors import InputError, known_names, number_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
-#: If more than this share of the control people equal a person of the original, they may be the same people.
-SAME_PEOPLE = 0.5
 #: The note that ends every result; all people are attacked where they are few, so no draw blurs what is counted.
 FOR_WHOM = (
     "These figures are exact: who knows the table and all people but one can learn from them what is hidden of the "
@@ -166,16 +165,12 @@ def attack_table(
             "There are no people to compare with (--control), so what the table gives away cannot be told from what "
             "is true of people in general."
         )
-    elif (same := _share_with_an_equal(others[named], people[named])) > SAME_PEOPLE:
-        notes.append(
-            f"{same:.0%} of the control people equal somebody in the original in every column. If they are the same "
-            "people, no leak can show: control people must not be in the table."
-        )
+    elif control is not None:
+        shared = SharedPeople.of(people[named], others[named], knowledge.numeric)
+        shared.require_others(control.name, files.original.name)
+        notes += [] if shared.note is None else [shared.note]
     if len(released) != len(people):
-        notes.append(
-            f"The table has {number_of(len(released), 'row', 'rows')}, the original {len(people):,}: whoever is not in "
-            "the table lowers what is measured."
-        )
+        notes.append(_of_other_length(len(released), len(people), others is not None))
     notes.append(FOR_WHOM)
     findings = audit_table(
         Tables(released[named], people[named], None if others is None else others[named], None, classes),
@@ -186,6 +181,15 @@ def attack_table(
     return AttackedTable(
         table.name, knowledge, len(released), len(people), 0 if others is None else len(others), findings, notes
     )
+
+
+def _of_other_length(rows: int, people: int, is_compared: bool) -> str:
+    """That the table has more or fewer rows than the original has people, and what that does to the figures."""
+    lengths = f"The table has {number_of(rows, 'row', 'rows')}, the original {people:,}"
+    if rows < people:
+        return f"{lengths}: whoever is not in the table lowers what is measured."
+    hidden = "; if control people are among them, they hide leaks" if is_compared else ""
+    return f"{lengths}: nobody is attacked who is in the table alone{hidden}."
 
 
 def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool = False) -> pd.DataFrame:
@@ -362,11 +366,3 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return not _CODE.match(text.strip())
-
-
-def _share_with_an_equal(some: pd.DataFrame, others: pd.DataFrame) -> float:
-    """The share of these rows that equal some row of the others in every column."""
-    hashes = [
-        pd.util.hash_pandas_object(frame.astype(object).astype(str), index=False).to_numpy() for frame in (some, others)
-    ]
-    return float(pd.Series(hashes[0]).isin(hashes[1]).mean())

@@ -18,8 +18,8 @@ from anon_pipeline.audit.foreign_table import (
     Files,
     Roles,
     _is_ordered,
+    _of_other_length,
     _read,
-    _share_with_an_equal,
     _with_spans_of_years,
     _written_otherwise,
     attack_table,
@@ -183,8 +183,18 @@ def test_what_is_counted_is_exact_and_says_for_whom_it_is(of_planted: AttackedTa
 
 @pytest.mark.long
 def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_path: Path) -> None:
-    found = attacked(folder, tmp_path, "planted.csv", control="people.parquet")
-    assert any("100% of the control people equal somebody" in note for note in found.notes)
+    """It was a remark below a table that said "no leak found", and where the files differ in types not even that."""
+    for control in ("people.parquet", "people.csv"):
+        scratch = tmp_path / control
+        scratch.mkdir()
+        with pytest.raises(InputError, match=f"{control}: 100 % of its people equal somebody of people.parquet in"):
+            attacked(folder, scratch, "planted.csv", control=control)
+    some = pd.concat([pd.read_csv(folder / "others.csv"), pd.read_csv(folder / "people.csv").head(90)])
+    some.to_csv(tmp_path / "some.csv", index=False)
+    scratch = tmp_path / "some"
+    scratch.mkdir()
+    found = attacked(folder, scratch, "planted.csv", control=str(tmp_path / "some.csv"))
+    assert "of the control people equal somebody" in found.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -209,11 +219,19 @@ def test_numbers_and_dates_have_an_order_and_mixtures_have_none(values: Any, ord
     assert _is_ordered(pd.Series(values, dtype=None if hasattr(values, "dtype") else object), None) == ordered
 
 
-def test_equal_people_are_found_wherever_they_stand() -> None:
-    some = people(20, 1)
-    others = pd.concat([people(30, 2), some.iloc[::-2]], ignore_index=True)
-    assert _share_with_an_equal(some, others) == 0.5
-    assert _share_with_an_equal(some, people(30, 2)) == 0
+@pytest.mark.parametrize(
+    ("rows", "people_there", "is_compared", "said"),
+    [
+        (1, 2, True, "The table has 1 row, the original 2: whoever is not in the table lowers what is measured."),
+        (3, 2, False, "The table has 3 rows, the original 2: nobody is attacked who is in the table alone."),
+        (3, 2, True, "who is in the table alone; if control people are among them, they hide leaks."),
+    ],
+)
+def test_a_table_of_other_people_says_what_that_does(
+    rows: int, people_there: int, is_compared: bool, said: str
+) -> None:
+    """A table that has more rows than the original was said to lower what is measured, too."""
+    assert _of_other_length(rows, people_there, is_compared).endswith(said)
 
 
 @pytest.mark.parametrize(
