@@ -92,7 +92,7 @@ def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:
     names = [str(name) for name in names_found]
     if set(names).isdisjoint(asked):
         return (
-            f"its first line names none of the columns asked for, but {len(names)} others; if it is a header, ask for "
-            "its names as they are written there, else add one"
+            f"its first line names none of the columns asked for, but {number_of(len(names), 'other', 'others')}; if "
+            "it is a header, ask for its names as they are written there, else put a header there, with no line above"
         )
     return f"it has {', '.join(names)}"

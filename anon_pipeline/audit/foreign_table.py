@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,8 @@ from anon_pipeline.audit.shared_people import SharedPeople
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.foreign_files import refuse_unused
 from anon_pipeline.engine.sources import as_that_kind
-from anon_pipeline.errors import InputError, known_names, number_of
+from anon_pipeline.engine.unpacked import has_sheet
+from anon_pipeline.errors import InputError, OfSource, known_names, number_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 
 #: The note that ends every result; all people are attacked where they are few, so no draw blurs what is counted.
@@ -33,6 +34,9 @@ FOR_WHOM = (
     "These figures are exact: who knows the table and all people but one can learn from them what is hidden of the "
     "last. They are for whoever may see the original."
 )
+
+#: The columns of lists and records that were left out of a table, among its `attrs`.
+OF_LISTS = "of lists"
 
 _CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
@@ -52,6 +56,11 @@ class Roles:
     declared: Mapping[str, ColumnType] = field(default_factory=dict)
     may_lack: bool = False  # whether the table may lack some of these columns: a tool has left them out
     spec: ReleaseSpec | None = None
+
+    @property
+    def named(self) -> list[str]:
+        """The columns that have a role."""
+        return [*self.quasi_identifiers, *self.sensitive]
 
     @classmethod
     def of(cls, spec: ReleaseSpec) -> Roles:
@@ -108,7 +117,8 @@ class Files:
     table : the table that is attacked
     original : the raw people who are in it, one row each
     control : raw people like them who are not in it
-    written : how the text files among them are written; detected where absent
+    written : how the text files among them are written, and the sheet of the workbooks that have one of this name;
+        detected where absent
     """
 
     table: Path
@@ -137,8 +147,8 @@ def attack_table(
         For a file that cannot be read or has no rows, or a column that is not there.
     """
     table, control = files.table, files.control
-    refuse_unused(files.written, [path for path in (table, files.original, control) if path is not None])
-    released = _read(table, scratch / "table", files.written)
+    _refuse_unused(files)
+    released = _read(table, scratch / "table", files.written, roles.named)
     people = _people(files.original, scratch / "original", files.written, roles)
     others = None if control is None else _people(control, scratch / "control", files.written, roles)
     released = _with_spans_of_years(released, people, roles.quasi_identifiers)
@@ -152,7 +162,7 @@ def attack_table(
         [name for name in named if _is_ordered(people[name], roles.declared.get(name))],
     )
     class_table = table.parent / "classes.parquet"
-    classes = _read(class_table, scratch / "classes", nested=True) if class_table.is_file() else None
+    classes = _read(class_table, scratch / "classes") if class_table.is_file() else None
     unlike = _written_otherwise(released, people, quasi_identifiers, knowledge.numeric) if classes is None else []
     if unlike:
         notes.append(
@@ -183,6 +193,21 @@ def attack_table(
     )
 
 
+def _refuse_unused(files: Files) -> None:
+    """Refuse what is said of text files or workbooks, and of none of these.
+
+    Raises
+    ------
+    OfSource
+        Naming the key.
+    """
+    paths = [path for path in (files.table, files.original, files.control) if path is not None]
+    refuse_unused(files.written, paths)
+    sheet = None if files.written is None else files.written.sheet
+    if sheet is not None and not any(has_sheet(path, sheet) for path in paths):
+        raise OfSource("sheet", f"none of these files has a sheet {sheet}; name one that holds people, or leave it out")
+
+
 def _of_other_length(rows: int, people: int, is_compared: bool) -> str:
     """That the table has more or fewer rows than the original has people, and what that does to the figures."""
     lengths = f"The table has {number_of(rows, 'row', 'rows')}, the original {people:,}"
@@ -192,14 +217,22 @@ def _of_other_length(rows: int, people: int, is_compared: bool) -> str:
     return f"{lengths}: nobody is attacked who is in the table alone{hidden}."
 
 
-def _read(path: Path, scratch: Path, written: Source | None = None, nested: bool = False) -> pd.DataFrame:
-    """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing."""
+def _read(path: Path, scratch: Path, written: Source | None = None, named: Sequence[str] | None = None) -> pd.DataFrame:
+    """A CSV or Parquet file in pandas; the fields of a CSV stay texts, and empty ones are missing.
+
+    Parameters
+    ----------
+    named : the columns that are asked for; any other of lists or records is left out, and named in `attrs`. Where
+        absent, all are kept
+    """
     scratch.mkdir()
     here = None if written is None else as_that_kind(written, path)  # the other files may be texts, and this one none
-    return _plain_table(path, DuckDBEngine(scratch).import_table(path, scratch, written=here), nested)
+    if here is not None and here.sheet is not None and not has_sheet(path, here.sheet):
+        here = here.model_copy(update={"sheet": None})
+    return _plain_table(path, DuckDBEngine(scratch).import_table(path, scratch, written=here), named)
 
 
-def _plain_table(path: Path, parquet: Path, nested: bool = False) -> pd.DataFrame:
+def _plain_table(path: Path, parquet: Path, named: Sequence[str] | None) -> pd.DataFrame:
     """The table of a file that was converted to Parquet, in pandas."""
     try:
         content = pq.read_table(parquet)
@@ -208,9 +241,12 @@ def _plain_table(path: Path, parquet: Path, nested: bool = False) -> pd.DataFram
     if not content.num_rows:
         raise InputError(f"{path.name}: has no rows")
     listed = [column.name for column in content.schema if pa.types.is_nested(column.type)]
-    if listed and not nested:
-        raise InputError(f"{path.name}: {', '.join(listed)} holds lists or records; attacks need plain values")
-    table: pd.DataFrame = content.to_pandas()
+    if named is None or not listed:
+        return cast(pd.DataFrame, content.to_pandas())
+    if asked_for := [name for name in listed if name in named]:
+        raise InputError(f"{path.name}: {', '.join(asked_for)} holds lists or records; attacks need plain values")
+    table: pd.DataFrame = content.drop_columns(listed).to_pandas()
+    table.attrs[OF_LISTS] = listed
     return table
 
 
@@ -229,7 +265,7 @@ def _people(path: Path, scratch: Path, written: Source | None, roles: Roles) -> 
             people = _without(_as_its_source(path, scratch / "as_stated", written, roles.spec), roles.missing)
             if {*roles.quasi_identifiers, *roles.sensitive} <= set(people) and not _unread(people, roles):
                 return people
-    people = _without(_read(path, scratch / "as_it_is", written), roles.missing)
+    people = _without(_read(path, scratch / "as_it_is", written, roles.named), roles.missing)
     if unread := _unread(people, roles):
         raise InputError(
             f"{path.name}: values of {', '.join(f'{name} ({number:,})' for name, number in unread.items())} cannot be "
@@ -242,8 +278,11 @@ def _people(path: Path, scratch: Path, written: Source | None, roles: Roles) -> 
 def _as_its_source(path: Path, scratch: Path, written: Source | None, spec: ReleaseSpec) -> pd.DataFrame:
     scratch.mkdir()
     said = {} if written is None else {key: getattr(written, key) for key in written.model_fields_set - {"path"}}
+    if "sheet" in said and not has_sheet(path, said["sheet"]):
+        del said["sheet"]
     source = spec.source.model_copy(update=said)
-    return _plain_table(path, DuckDBEngine(scratch).import_people(path, scratch, spec, source))
+    named = [*spec.quasi_identifiers, *spec.with_role(Role.SENSITIVE)]
+    return _plain_table(path, DuckDBEngine(scratch).import_people(path, scratch, spec, source), named)
 
 
 def _unread(people: pd.DataFrame, roles: Roles) -> dict[str, int]:
@@ -290,7 +329,7 @@ def _columns(
 ) -> tuple[tuple[list[str], list[str], list[str]], list[str]]:
     """The quasi-identifiers, sensitive and other columns that all tables have, and notes on the other columns."""
     raw = {path: frame for path, frame in tables.items() if path is not None and frame is not None}
-    named = [*roles.quasi_identifiers, *roles.sensitive]
+    named = roles.named
     if twice := {name for name in named if named.count(name) > 1}:
         raise InputError(f"{', '.join(sorted(twice))}: is named twice; a column has one role")
     for path, frame in raw.items():
@@ -300,6 +339,8 @@ def _columns(
     if left_out and (not roles.may_lack or not set(roles.quasi_identifiers) & set(released.columns)):
         raise InputError(f"{table.name} has no column {', '.join(left_out)}; {known_names(released, named)}")
     notes = []
+    if of_lists := released.attrs.get(OF_LISTS):
+        notes.append(f"Holding lists or records, so not attacked, whatever they tell: {', '.join(of_lists)}.")
     if left_out:
         notes.append(f"Not in the table, so neither known nor inferred by it: {', '.join(left_out)}.")
     more = [str(name) for name in released if name not in named]

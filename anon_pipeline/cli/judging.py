@@ -90,6 +90,7 @@ def attack(
     seed: Annotated[int, typer.Option(min=0, help="Of all that is drawn.")] = 0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
+    sheet: Sheet = None,
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
@@ -102,7 +103,7 @@ def attack(
         Roles(names_in(quasi_identifiers), names_in(sensitive)) if spec is None else Roles.of(ReleaseSpec.load(spec))
     )
     table = table_of(table)
-    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding})
+    written = source_of({"path": table.name, "delimiter": delimiter, "encoding": encoding, "sheet": sheet})
     with scratch_folder() as scratch:
         attacked = attack_table(Files(table, original, control, written), roles, scratch, targets, seed)
     if as_json:

@@ -62,6 +62,18 @@ def is_workbook(path: Path) -> bool:
     return path.name.lower().endswith(WORKBOOKS)
 
 
+def has_sheet(path: Path, sheet: str) -> bool:
+    """Whether a file is a workbook with such a sheet; not if it cannot be read, of which its reader will say why."""
+    if not is_workbook(path):
+        return False
+    try:
+        import python_calamine
+
+        return sheet in python_calamine.CalamineWorkbook.from_path(path).sheet_names
+    except (ImportError, OSError, python_calamine.CalamineError):
+        return False
+
+
 def is_text(path: Path) -> bool:
     """Whether a file's name is that of a text file or a workbook."""
     name = path.name.lower()

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -219,6 +221,53 @@ def test_numbers_and_dates_have_an_order_and_mixtures_have_none(values: Any, ord
     assert _is_ordered(pd.Series(values, dtype=None if hasattr(values, "dtype") else object), None) == ordered
 
 
+def test_lists_that_nobody_asks_for_are_in_nobodys_way(tmp_path: Path) -> None:
+    """People with a list of visits could not be looked for in a table that shows none of it."""
+    plain = pa.table({"age": [20, 20, 50, 50], "ill": ["no", "yes"] * 2})
+    visits = pa.array([[1], [2, 3], [], None])
+    pq.write_table(plain, tmp_path / "plain.parquet")
+    pq.write_table(plain.append_column("visits", visits), tmp_path / "people.parquet")
+    roles = Roles(["age"], ["ill"])
+    people_there = tmp_path / "people.parquet"
+    for table in ("plain", "people"):
+        scratch = tmp_path / table
+        scratch.mkdir()
+        found = attack_table(Files(tmp_path / f"{table}.parquet", people_there, people_there), roles, scratch)
+        told = "Holding lists or records, so not attacked, whatever they tell: visits." in found.notes
+        assert told == (table == "people")
+    (tmp_path / "named").mkdir()
+    with pytest.raises(InputError, match="visits holds lists or records; attacks need plain values"):
+        attack_table(Files(people_there, people_there), Roles(["visits"]), tmp_path / "named")
+
+
+def test_a_sheet_is_that_of_the_workbooks_that_have_it(tmp_path: Path) -> None:
+    """A workbook of several filled sheets could not be attacked without a spec, nor be anybody's original."""
+    frame = pd.DataFrame({"age": [20, 20, 50, 50], "ill": ["no", "yes"] * 2})
+    with pd.ExcelWriter(tmp_path / "people.xlsx") as book:
+        for sheet in ("staff", "others"):
+            frame.to_excel(book, sheet_name=sheet, index=False)
+    frame.to_excel(tmp_path / "table.xlsx", sheet_name="Sheet1", index=False)
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    for number, (table, sheet, said) in enumerate(
+        (
+            ("table.xlsx", "staff", None),
+            ("table.csv", "staff", None),
+            ("people.xlsx", "others", None),
+            ("table.csv", None, "source.sheet: people.xlsx has the sheets staff, others; say which holds the people"),
+            ("table.csv", "none", "source.sheet: none of these files has a sheet none; name one that holds people"),
+        )
+    ):
+        written = Source.model_validate({"path": table} | ({} if sheet is None else {"sheet": sheet}))
+        files = Files(tmp_path / table, tmp_path / "people.xlsx", None, written)
+        scratch = tmp_path / str(number)
+        scratch.mkdir()
+        if said is None:
+            assert attack_table(files, Roles(["age"], ["ill"]), scratch).people == 4
+        else:
+            with pytest.raises(InputError, match=f"^{said}"):
+                attack_table(files, Roles(["age"], ["ill"]), scratch)
+
+
 @pytest.mark.parametrize(
     ("rows", "people_there", "is_compared", "said"),
     [
@@ -246,7 +295,10 @@ def test_a_table_of_other_people_says_what_that_does(
         ({"table": "short.csv"}, "short.csv has no column city, sex, joined, member, ill, cost; it has age"),
         ({"table": "listed.parquet"}, "age holds lists or records"),
         ({"table": "headless.csv"}, "its first line names none of the columns asked for, but 2 others"),
-        ({"table": "headless.csv"}, "if it is a header, ask for its names as they are written there, else add one"),
+        (
+            {"table": "headless.csv"},
+            "if it is a header, ask for its names as they are written there, else put a header there",
+        ),
     ],
 )
 def test_bad_input_is_told_in_a_sentence(folder: Path, tmp_path: Path, change: dict[str, str], sentence: str) -> None:
