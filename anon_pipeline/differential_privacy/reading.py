@@ -56,7 +56,8 @@ def asked_of(spec: ReleaseSpec) -> DifferentialPrivacy:
     if spec.differential_privacy is None:
         raise InputError(
             f"{spec.folder / 'release.yaml'}: has no section differential_privacy: unit, budget and public domains "
-            "are decided before anything is asked (docs/differential-privacy.md)"
+            "are decided before anything is asked (docs/differential-privacy.md); `anon-pipeline init OTHER_NAME "
+            "--from TABLE --noise` writes one to fill in"
         )
     return spec.differential_privacy
 

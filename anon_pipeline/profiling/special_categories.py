@@ -14,6 +14,9 @@ from anon_pipeline.profiling.column_names import named_by, words_of
 
 #: The share of a column's values that must be on a list, and the least number of distinct ones.
 MOST, SEVERAL = 0.5, 2
+#: The share of a column's values that must be codes, and how many there must be: a seat or a room may be a B12 too, but
+#: hardly an E11.9.
+NEARLY_ALL, ENOUGH_CODES, ENOUGH_WITH_A_POINT = 0.9, 10, 3
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ CATEGORIES = (
             ),
             *("schwanger*", "impf*", "blut*", "pflege*", "sucht*", "sante", "malad*", "medecin*", "sang", "enceinte"),
             *("salud*", "enfermedad*", "discapac*", "embaraz*", "salute", "malatt*", "gravidanza", "sangue", "sangre"),
+            *("hauptdiagnos*", "nebendiagnos*", "aufnahmediagnos*", "entlassdiagnos*", "entlassungsdiagnos*"),
+            *("erkrankung*", "vorerkrank*", "grunderkrank*", "begleiterkrank*", "schwerbehind*", "medikation*"),
             *("gezondheid*", "ziek*", "zwanger*", "zdrow*", "chorob*", "niepelnospr*", "ciaza", "saude", "doenca*"),
             *("deficiencia", "gravidez", "insulin*", "glucose", "heart rate", "blood pressure"),
         ),
@@ -325,7 +330,8 @@ def special_category(name: str, values: Sequence[str]) -> CategoryMatch | None:
     plain = [value.strip().casefold() for value in values]
     for category in CATEGORIES:
         listed = sum(value in category.values for value in plain)
-        coded = category.codes is not None and sum(bool(category.codes.fullmatch(value.strip())) for value in values)
-        if (listed >= SEVERAL and listed >= MOST * len(plain)) or (coded >= 10 and coded >= 0.9 * len(plain)):
+        coded = [value for value in values if category.codes is not None and category.codes.fullmatch(value.strip())]
+        enough = len(coded) >= ENOUGH_CODES or sum("." in code for code in coded) >= ENOUGH_WITH_A_POINT
+        if (listed >= SEVERAL and listed >= MOST * len(plain)) or (enough and len(coded) >= NEARLY_ALL * len(plain)):
             return CategoryMatch(category.name, "values")
     return None

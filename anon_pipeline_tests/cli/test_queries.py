@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.cli import queries as commands
+from anon_pipeline.differential_privacy.reading import asked_of
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import VARIABLE, Home
 from anon_pipeline.pipeline import launch
@@ -16,6 +17,7 @@ from anon_pipeline_tests.cli.commands import run, sentence
 from anon_pipeline_tests.cli.printed import Printed
 from anon_pipeline_tests.differential_privacy.tables import policy, write_dataset
 from anon_pipeline_tests.differential_privacy.test_queries import people
+from anon_pipeline_tests.people import write_spec
 
 COUNT = "SELECT city, COUNT(*) FROM people GROUP BY city"
 COST = {"rho": 0.1, "epsilon": 1.23456, "delta": 1e-6, "threshold_delta": 0.0}
@@ -211,3 +213,9 @@ def launched(spec: Path, monkeypatch: pytest.MonkeyPatch, outcome: launch.Outcom
 
 def test_statistics_need_questions(spec: Path) -> None:
     assert "queries.yaml cannot be read" in sentence("statistics", spec)
+
+
+def test_who_asks_without_the_section_is_told_what_writes_it(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, {"age": "quasi_identifier", "t": "sensitive"}, "people.csv")
+    with pytest.raises(InputError, match=r"no section differential_privacy: .*; `anon-pipeline init OTHER_NAME --from"):
+        asked_of(spec)

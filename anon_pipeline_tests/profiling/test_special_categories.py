@@ -18,6 +18,8 @@ NAMED = {
         "doenca",
         "hivStatus",
         "Behinderungsgrad",
+        "Hauptdiagnose",
+        "Vorerkrankungen",
     ],
     "racial or ethnic origin": [
         "race",
@@ -133,6 +135,20 @@ def test_values_of_a_special_category_are_overlooked(category: str) -> None:
 @pytest.mark.parametrize("name", OTHER)
 def test_another_name_is_taken_for_a_special_category(name: str) -> None:
     assert special_category(name, ["red", "green", "blue", "black", "white"]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        (["I10", "E11.9", "J45.0", "F32.1"], True),
+        (["I10", "E11.9", "J45.0", "other"], False),
+        (["B12", "C07", "D31", "A01"], False),
+        (["A12.1", "B01", "C02"], False),
+    ],
+)
+def test_a_few_codes_of_diagnoses_are_told_from_seats(values: list[str], found: bool) -> None:
+    """Ten different ones were needed, which a table of a few diagnoses does not have."""
+    assert (special_category("v17", values) is not None) == found
 
 
 def test_every_category_of_the_article_is_looked_for() -> None:
