@@ -163,8 +163,7 @@ def attack_table(
     )
     class_table = table.parent / "classes.parquet"
     classes = _read(class_table, scratch / "classes") if class_table.is_file() else None
-    unlike = _written_otherwise(released, people, quasi_identifiers, knowledge.numeric) if classes is None else []
-    if unlike:
+    if unlike := _written_otherwise(released, people, columns[0] + columns[1], knowledge.numeric, classes):
         notes.append(
             f"Nothing that the table shows of {', '.join(unlike)} is a value of people or names some of them: words of "
             "a hierarchy, or numbers or dates written otherwise than in the original. What is not understood tells an "
@@ -358,14 +357,20 @@ def _columns(
 
 
 def _written_otherwise(
-    released: pd.DataFrame, people: pd.DataFrame, names: Sequence[str], ordered: Sequence[str]
+    released: pd.DataFrame,
+    people: pd.DataFrame,
+    names: Sequence[str],
+    ordered: Sequence[str],
+    classes: pd.DataFrame | None = None,
 ) -> list[str]:
-    """The columns of which no text that the table shows can be read as values of people."""
+    """The columns of which no text that the table or its classes show can be read as values of people."""
     unlike = []
     for name in names:
-        cells = set(generalized_values.texts(released[name])) - {None, generalized_values.ANYTHING}
+        column = _values_of_classes(classes, name, name in ordered)
+        cells = set(generalized_values.texts(released[name] if column is None else column))
+        cells -= {None, generalized_values.ANYTHING}
         if name in ordered:
-            understood = any(generalized_values.read_interval(cell) is not None for cell in cells)
+            understood = column is not None or any(generalized_values.read_interval(cell) is not None for cell in cells)
         else:
             values = frozenset(generalized_values.texts(people[name])) - {None}
             anything = frozenset([generalized_values.ANYTHING])
@@ -373,6 +378,14 @@ def _written_otherwise(
         if cells and not understood:
             unlike.append(name)
     return unlike
+
+
+def _values_of_classes(classes: pd.DataFrame | None, name: str, ordered: bool) -> pd.Series | None:
+    """What the table of classes says of a column that holds numbers or dates, or else texts; None if it does not."""
+    column = f"{name}_{'low' if ordered else 'values'}"
+    if classes is None or column not in classes:
+        return None
+    return classes[column] if ordered else classes[column].explode()
 
 
 def _is_kept(published: pd.Series, raw: pd.Series) -> bool:
