@@ -51,8 +51,8 @@ def changes(content: Mapping[str, Any]) -> dict[str, Any]:
         "commands": [
             *origin_report.commands(part(content, "spec"), []),
             (
-                "anon-pipeline verify data.parquet --spec release.yaml",
-                "Reads the counts again in the published table, by the spec and without trusting this page.",
+                origin_report.BY_MANIFEST,
+                "Reads the counts again in the published table, by the spec in the manifest beside it.",
             ),
         ],
         "provenance": [entry for entry in origin_report.provenance(content) if entry[0] not in UNUSED],

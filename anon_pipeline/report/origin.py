@@ -9,6 +9,9 @@ from typing import Any
 from anon_pipeline.report.charts import count, counted
 from anon_pipeline.report.wording import part, plain_name, words
 
+#: The command that judges a table by all that its release promised, run in the folder of the release.
+BY_MANIFEST = "anon-pipeline verify data.parquet --spec manifest.json"
+
 
 def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]:
     """Commands for readers, each with its effect."""
@@ -22,6 +25,8 @@ def commands(spec: Mapping[str, Any], quasi: list[str]) -> list[tuple[str, str]]
         if sensitive:
             command += f" --sensitive {shlex.quote(','.join(sensitive))}"
         listed.append((command, "Counts the classes again in the published table, without trusting this page."))
+        if not any(demand.get("population") for demand in spec["privacy"]):  # whose table no reader has
+            listed.append((BY_MANIFEST, "Judges them by every promise, as the manifest beside the table states it."))
     return listed
 
 

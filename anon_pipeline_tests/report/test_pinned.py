@@ -49,7 +49,7 @@ PINNED: dict[str, dict[str, str]] = {
         "attacks": "73a1417301e1",
         "masking": "b7c7458cffe6",
         "checks": "ec3eaa38e225",
-        "commands": "709d1d110b79",
+        "commands": "c73832ece131",
         "citation": "f4c836db8365",
         "hashes": "ab7e9975317e",
         "provenance": "086fb67b9bae",
@@ -63,7 +63,7 @@ PINNED: dict[str, dict[str, str]] = {
         "chart: marginals": "8ff00e52a817",
         "chart: homogeneity": "645ca7280c9c",
         "chart: attacks": "618f7a521754",
-        "markdown": "b1c6b7e9107a",
+        "markdown": "b49d4655b672",
     },
     "synthetic rows": {
         "dataset": "c084c36a0631",

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from anon_pipeline.cli.tables import interval
+from anon_pipeline.report import groups as group_report
 from anon_pipeline.report import markdown as markdown_report
 from anon_pipeline.report import release_report
 from anon_pipeline.report.columns import column_summaries
@@ -382,11 +383,28 @@ def test_the_commands_can_be_typed_as_they_stand() -> None:
     content["spec"]["columns"]["it's; a column"] = {"role": "quasi_identifier"}
     text = read(content).text
     assert "anon-pipeline releases verify" in text
-    (command,) = [line for line in release_report.render(content).splitlines() if "verify data.parquet" in line]
+    command, by_manifest = (
+        line for line in release_report.render(content).splitlines() if "verify data.parquet" in line
+    )
+    assert "anon-pipeline verify data.parquet --spec manifest.json" in by_manifest
     typed = shlex.split(html.unescape(re.sub("<.*?>", "", command)))
     columns = "age,education,hours_per_week,it's; a column"
     assert typed[:7] == ["anon-pipeline", "verify", "data.parquet", "--quasi-identifiers", columns, "--k", "10"]
     assert typed[7:] == ["--sensitive", "income,capital_gain"]
+
+
+def test_readers_of_a_table_of_groups_judge_it_by_what_they_have() -> None:
+    """Its page named a `release.yaml`, which is the publisher's."""
+    content = manifest_content()
+    content["groups"] = {"people": 100, "people_left_out": 3, "groups": 5, "smallest": 10, "columns": ["age"]}
+    named = [command for command, _ in group_report.changes(content)["commands"]]
+    assert named == ["anon-pipeline releases verify", "anon-pipeline verify data.parquet --spec manifest.json"]
+
+
+def test_nobody_is_told_to_judge_by_a_population_that_they_do_not_have() -> None:
+    content = manifest_content()
+    content["spec"]["privacy"] += [{"model": "k_map", "k": 5, "population": "everybody.csv"}]
+    assert "--spec manifest.json" not in release_report.render(content)
 
 
 def test_hashes_and_origin_are_there() -> None:
