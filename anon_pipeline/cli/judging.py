@@ -36,7 +36,9 @@ def verify(
         from anon_pipeline.release.single_release import spec_to_judge_by, table_of
 
     if (spec is None) == (quasi_identifiers is None):
-        raise InputError("name either --spec, or --quasi-identifiers with --k")
+        raise InputError(
+            "name either --spec, or --quasi-identifiers with --k; a release's manifest.json is a spec, too"
+        )
     if spec is not None and (k is not None or sensitive is not None):
         raise InputError("--k and --sensitive: the spec says both; leave them out, or name no --spec")
     if quasi_identifiers is not None and not names_in(quasi_identifiers):

@@ -17,6 +17,9 @@ from anon_pipeline.release.ledger import MANIFEST
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec
 
+#: The name of a spec in its folder, which stands before that of a manifest.
+SPEC = "release.yaml"
+
 
 def table_of(path: Path) -> Path:
     """The table in the folder of a release; any other path as it is.
@@ -30,8 +33,8 @@ def table_of(path: Path) -> Path:
     if not path.is_dir():
         return path
     if not (path / MANIFEST).is_file():
-        if any(path.glob(f"*/{MANIFEST}")):
-            raise InputError(f"{path}: holds several folders; name that of a single release, {path / 'VERSION'}")
+        if any(path.glob(f"*/{MANIFEST}")) or any(path.glob(f"*/*/{MANIFEST}")):
+            raise InputError(f"{path}: holds folders of releases; name that of a single one, as DATASET/VERSION is")
         return path
     files = _read(path / MANIFEST).get("files")
     if not isinstance(files, dict):
@@ -56,7 +59,7 @@ def table_of(path: Path) -> Path:
 
 
 def spec_to_judge_by(path: Path) -> ReleaseSpec:
-    """The spec of a file: the steward's own (or the folder that holds it), or what a manifest has published of it.
+    """The spec of a file: the steward's own, or what a manifest has published of it; or of a folder that holds either.
 
     What is published says nothing of the source, so a table can be judged by it and nothing else done.
 
@@ -66,6 +69,8 @@ def spec_to_judge_by(path: Path) -> ReleaseSpec:
         Where it cannot be read as what was published: a demand that is read in another way could ask for less. Where
         demands are on a population, whose table no manifest has.
     """
+    if path.is_dir() and not (path / SPEC).exists() and (path / MANIFEST).is_file():
+        path = path / MANIFEST
     policy = _read(path).get("spec") if path.suffix == ".json" and path.is_file() else None
     if not isinstance(policy, dict):
         return ReleaseSpec.load(path)

@@ -121,8 +121,9 @@ def test_classes_that_are_not_the_published_ones_are_no_part_of_a_release(folder
 
 
 def test_of_several_releases_a_single_one_is_named(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"people: holds several folders; name that of a single release, .*/VERSION"):
-        table_of(folder.parent)
+    for several in (folder.parent, folder.parent.parent):
+        with pytest.raises(InputError, match=r"holds folders of releases; name that of a single one, as DATASET/"):
+            table_of(several)
 
 
 # ------------------------------------------------------------------ the manifest
@@ -155,6 +156,14 @@ def test_the_manifests_of_the_examples_are_read(tmp_path: Path, dataset: str) ->
     spec = ReleaseSpec.load(ROOT / "data" / dataset)
     read = spec_to_judge_by(manifest(tmp_path, spec.policy()))
     assert (read.privacy, read.released) == (spec.privacy, spec.released)
+
+
+def test_a_spec_in_a_folder_stands_before_a_manifest(folder: Path) -> None:
+    """Whoever names the folder of a release as the spec means its manifest."""
+    say(folder, spec=spec_of().policy())
+    assert spec_to_judge_by(folder).privacy == spec_of().privacy
+    (folder / "release.yaml").write_text((ROOT / "data/adult/release.yaml").read_text())
+    assert spec_to_judge_by(folder).dataset == "adult"
 
 
 def without(policy: dict[str, Any], *path: str) -> None:
