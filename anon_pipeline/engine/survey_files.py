@@ -111,6 +111,20 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
     }
 
 
+def labels_of_columns(path: Path, label: str) -> dict[str, str]:
+    """What a file says of its columns, by their names; a survey's are often called v1, v2, and so on.
+
+    Raises
+    ------
+    InputError
+        For a file that is not intact.
+    """
+    read = _reader(path, label)
+    with _harmless(label):
+        _, meta = read(str(path), metadataonly=True)
+    return {name: str(text) for name, text in meta.column_names_to_labels.items() if text}
+
+
 def store_survey_file(
     path: Path, destination: Path, label: str, types: Mapping[str, ColumnType] | None = None, by_itself: bool = False
 ) -> str:

@@ -32,6 +32,7 @@ from anon_pipeline.profiling.proposal import (
     as_named_target,
     is_fine,
     proposal_of,
+    read_labels,
     share_text,
     texts_of,
 )
@@ -104,6 +105,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
     proposals = {column.name: proposal_of(survey, column, codes[column.name], target) for column in survey.columns}
     if named is not None:
         proposals[named] = as_named_target(proposals[named])
+    read_labels(proposals, reading.labels)
     _ask_about_a_persons_number(survey, proposals, codes, target)
     _leave_one_identifier(proposals)
     fine = {column.name for column in survey.columns if is_fine(column)}

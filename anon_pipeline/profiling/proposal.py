@@ -17,7 +17,7 @@ from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.free_text import WORDS, written_once
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
-from anon_pipeline.profiling.numbering import no_measure
+from anon_pipeline.profiling.numbering import WEIGHTS, no_measure
 from anon_pipeline.profiling.reading import BY_FIRST_SIGNS, CODE, PLACES, TRADES, type_of
 from anon_pipeline.profiling.special_categories import special_category
 from anon_pipeline.profiling.target import PARTS, TARGET_VALUES
@@ -80,6 +80,9 @@ AS_FREE_TEXT = (
     "exclude is proposed; what people write may name somebody; quasi_identifier shows only texts that k people share, "
     "and * for all others"
 )
+WEIGHT_BY_LABEL = "by its label a weight of the sample; `sampling_weight` in a spec names it"
+#: The question about a column of a special category.
+AS_SPECIAL = "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
 #: Why texts that hardly any two people share are left out.
 OWN_TEXT = "nearly every row has a value of its own"
 MANY_TEXTS = "too many different texts to group by; a masking step could shorten them"
@@ -191,10 +194,27 @@ def _as_special_category(
     special = special_category(column.name, few if kind is ColumnType.CATEGORICAL else [])
     if special is None:
         return None
-    why = f"by its {special.by} {special.category}, a special category of personal data (GDPR, Art. 9)"
     if column.name == target:
-        return Role.SENSITIVE, why, "sensitive is proposed, as the target"
-    return Role.EXCLUDE, why, "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
+        return Role.SENSITIVE, _special(special.by, special.category), "sensitive is proposed, as the target"
+    return Role.EXCLUDE, _special(special.by, special.category), AS_SPECIAL
+
+
+def _special(by: str, category: str) -> str:
+    return f"by its {by} {category}, a special category of personal data (GDPR, Art. 9)"
+
+
+def read_labels(proposals: dict[str, Proposal], labels: Mapping[str, str]) -> None:
+    """Propose otherwise for columns of which the label says what the name does not, and nobody is asked about yet."""
+    for name, label in labels.items():
+        proposal = proposals.get(name)
+        if proposal is None or proposal.role is not Role.QUASI_IDENTIFIER or proposal.question is not None:
+            continue
+        special = special_category(label, [])
+        if special is not None:
+            why = _special("label", special.category)
+            proposals[name] = replace(proposal, role=Role.EXCLUDE, why=why, question=AS_SPECIAL)
+        elif proposal.type is ColumnType.NUMERIC and named_by(label, WEIGHTS):
+            proposals[name] = replace(proposal, role=Role.EXCLUDE, why=WEIGHT_BY_LABEL)
 
 
 def _by_its_spread(
