@@ -116,6 +116,9 @@ def published(home: Home, version: str, dataset: str | None) -> Entry:
             raise InputError(
                 f"{version}: is a dataset; name a version of it, as `anon-pipeline releases current {version}` prints"
             )
+        folder = Path(version).name
+        if folder != version and any(entry.version == folder for entry in read(home)):
+            raise InputError(f"{version}: is a path, which may lead to a copy; name the version {folder}")
         raise InputError(f"{version}: there is no such release; see `anon-pipeline releases list`")
     if len(entries) > 1:
         names = ", ".join(entry.dataset for entry in entries)

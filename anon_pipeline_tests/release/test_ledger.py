@@ -250,6 +250,17 @@ def test_a_dataset_in_the_place_of_a_version_is_told_how_its_version_is_found(ho
         ledger.published(home, "nobody", None)
 
 
+def test_a_path_in_the_place_of_a_version_is_told_the_version(home: Home) -> None:
+    """`releases current --path` prints one, and `report` said that there was no such release."""
+    folder = home.releases / "people" / ledger.read(home)[0].version
+    with pytest.raises(
+        InputError, match=f"{folder}: is a path, which may lead to a copy; name the version {folder.name}$"
+    ):
+        ledger.published(home, str(folder), None)
+    with pytest.raises(InputError, match="nowhere: there is no such release"):
+        ledger.published(home, str(folder.parent / "nowhere"), None)
+
+
 @pytest.mark.parametrize("where", ["names.csv", "people/names.csv"])
 def test_a_file_beside_the_releases_is_found(home: Home, where: str) -> None:
     (home.releases / where).write_text("")
