@@ -22,7 +22,8 @@ from anon_pipeline.visible import on_one_line
 FIRST = "0" * 64
 #: An existing release is entered again, as the current one, if the source has returned to its former content.
 PUBLISH, WITHDRAW, CURRENT = "publish", "withdraw", "current"
-MANIFEST = "manifest.json"
+#: What a folder of a release holds: its description, its table, and the table of its classes.
+MANIFEST, DATA, CLASSES = "manifest.json", "data.parquet", "classes.parquet"
 #: The link to the folder of the current release, beside the releases of a dataset.
 POINTER = "current"
 #: A note in the private zone on the entry that a command is making, so that the next one can complete it

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import sha256_of
-from anon_pipeline.release.ledger import MANIFEST
-from anon_pipeline.release.publish import CLASSES, DATA
+from anon_pipeline.release.ledger import CLASSES, DATA, MANIFEST
 from anon_pipeline.spec import ReleaseSpec
 
 #: The name of a spec in its folder, which stands before that of a manifest.

@@ -19,7 +19,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from anon_pipeline.anonymize.anonymizer import CONSTRAINTS, AnonymizerTree, _guidance
+from anon_pipeline.anonymize.anonymizer import CONSTRAINTS, AnonymizerTree
+from anon_pipeline.anonymize.guidance import guidance_of
 from anon_pipeline.anonymize.hierarchy import Prefixes
 from anon_pipeline.anonymize.release_space import ReleaseSpace
 from anon_pipeline.errors import InputError
@@ -222,7 +223,7 @@ def test_numbers_guide_as_numbers_also_where_they_are_stored_as_objects() -> Non
     ages = PEOPLE["age"].to_numpy()
     number, stored = (AnonymizerTree(k=3).fit(PEOPLE, given) for given in (ages, ages.astype(object)))
     assert number.apply(PEOPLE).tolist() == stored.apply(PEOPLE).tolist()
-    one, two = (_guidance(given, 12) for given in (ages, pd.DataFrame({"age": ages, "city": PEOPLE["city"]})))
+    one, two = (guidance_of(given, 12) for given in (ages, pd.DataFrame({"age": ages, "city": PEOPLE["city"]})))
     assert one[:, 0].tolist() == two[:, 0].tolist() and two[:, 1:].sum(axis=1).tolist() == [1] * 12
 
 
