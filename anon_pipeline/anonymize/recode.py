@@ -37,6 +37,8 @@ SUPPRESSED = "*"
 
 #: A number is at most this many grid steps, so that neighbouring grid points are different floats.
 FINEST = 1e14
+#: Numbers of nobody who is released may lie any number of steps away; they are taken for this many.
+FARTHEST = 2e18
 
 #: The microseconds of a day, an hour, a minute, a second and a microsecond, for moments.
 MICROSECONDS = (86_400_000_000, 3_600_000_000, 60_000_000, 1_000_000, 1)
@@ -226,7 +228,8 @@ def grid_index(values: npt.NDArray[np.generic], grid: float, towards: float = 0.
         step = int(grid)
         whole, rest = np.divmod(values.astype(np.int64), step)
         return whole + (rest >= {0.0: step, 0.5: step - step // 2, 1.0: 1}[towards])
-    scaled = values.astype(np.float64) / grid
+    with np.errstate(over="ignore"):
+        scaled = np.clip(values.astype(np.float64) / grid, -FARTHEST, FARTHEST)
     # A value on the grid stays there although its quotient may differ from a whole number by a rounding error.
     nearest = np.rint(scaled)
     on_grid = np.abs(scaled - nearest) <= 1e-15 * np.maximum(1.0, np.abs(nearest))
@@ -363,7 +366,8 @@ def summarize(cells: Cells, class_of_cell: IntArray, classes: int, k: int, grids
             people = np.asarray(members.sum(axis=0)).ravel().astype(np.int64)[1:]
             grid = grids.get(domain.name) or default_grid(domain, k, people)
             exact = domain.values.dtype.kind == "i" and float(grid).is_integer()
-            if not exact and people.any() and np.abs(domain.values[[0, -1]]).max() > grid * FINEST:
+            of_somebody = domain.values[people > 0]
+            if not exact and np.abs(of_somebody).max(initial=0) > grid * FINEST:
                 raise InputError(f"columns.{domain.name}.grid: {grid} is too fine for numbers of this size")
             summary = summarize_ordered(domain, members, grid, k)
         else:

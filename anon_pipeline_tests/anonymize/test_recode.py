@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -246,3 +248,20 @@ def test_a_grid_so_fine_that_neighbours_are_one_float_is_refused() -> None:
     whole, codes = learn_domain("x", pd.Series([0, 10**15, 10**15 + 1]))
     cells, _ = count_cells((whole,), codes[:, None], np.zeros((3, 1)))
     assert len(summarize(cells, group, 1, 1, {"x": 1.0})) == 1  # whole numbers on whole steps are exact
+
+
+@pytest.mark.parametrize("far", [1e6 + 0.5, -3e7, 1e300, -1e300])
+def test_who_is_suppressed_may_be_as_far_away_as_they_are(far: float) -> None:
+    """Their number is in no class, so it neither refuses a grid nor moves what classes show."""
+    near, summaries = [30.5, 30.5, *[30.0] * 9, *[31.0] * 9], []
+    for numbers in (near, [*near, far]):
+        domain, codes = learn_domain("x", pd.Series(numbers))
+        cells, cell = count_cells((domain,), codes[:, None], np.zeros((len(numbers), 1)))
+        group = np.zeros(len(cells.counts), dtype=np.int64)
+        if far in numbers:
+            group[cell[-1]] = -1
+        with warnings.catch_warnings(action="error"):
+            (summary,) = summarize(cells, group, 1, 5, {})
+        assert isinstance(summary, OrderedSummary)
+        summaries.append((summary.ranges(), summary.representative.tolist(), summary.known.tolist()))
+    assert summaries[0] == summaries[1]
