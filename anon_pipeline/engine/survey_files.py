@@ -51,11 +51,13 @@ class SurveyFile:
     names : the columns' names, in the order of the file
     labels : for each column of numbers the label of each value that has one
     ordinal : the columns that the file calls ordinal
+    about : what the file says of each column; those of a survey are often called v1, v2, and so on
     """
 
     names: tuple[str, ...]
     labels: Mapping[str, Mapping[float, str]] = field(default_factory=dict)
     ordinal: frozenset[str] = frozenset()
+    about: Mapping[str, str] = field(default_factory=dict)
 
 
 def is_survey_file(path: Path) -> bool:
@@ -83,7 +85,10 @@ def described(path: Path, label: str) -> SurveyFile:
         for name, texts in meta.variable_value_labels.items()
     }
     ordinal = frozenset(name for name, scale in meta.variable_measure.items() if scale == "ordinal")
-    return SurveyFile(tuple(meta.column_names), {name: texts for name, texts in labels.items() if texts}, ordinal)
+    about = {name: str(text) for name, text in meta.column_names_to_labels.items() if text}
+    return SurveyFile(
+        tuple(meta.column_names), {name: texts for name, texts in labels.items() if texts}, ordinal, about
+    )
 
 
 def _declared_missing(value: float, ranges: Iterable[Mapping[str, Any]]) -> bool:
@@ -109,20 +114,6 @@ def levels_of(path: Path, label: str) -> dict[str, tuple[str, ...]]:
         for name in file.names
         if name in labelled and name in file.ordinal
     }
-
-
-def labels_of_columns(path: Path, label: str) -> dict[str, str]:
-    """What a file says of its columns, by their names; a survey's are often called v1, v2, and so on.
-
-    Raises
-    ------
-    InputError
-        For a file that is not intact.
-    """
-    read = _reader(path, label)
-    with _harmless(label):
-        _, meta = read(str(path), metadataonly=True)
-    return {name: str(text) for name, text in meta.column_names_to_labels.items() if text}
 
 
 def store_survey_file(

@@ -15,7 +15,7 @@ from anon_pipeline.engine.parquet_files import ordered_categories, units_of_dura
 from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
-from anon_pipeline.engine.survey_files import is_survey_file, labels_of_columns, levels_of
+from anon_pipeline.engine.survey_files import described, is_survey_file, levels_of
 from anon_pipeline.engine.text_files import NamesDifferByCapitals
 from anon_pipeline.errors import number_of
 from anon_pipeline.profiling.column_names import named_by
@@ -118,7 +118,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
     else:
         levels = _levels_of_file(table) if table.is_file() else {}
     units = units_of_durations(table) if table.is_file() and kind_of(table) == "parquet" else {}
-    labels = labels_of_columns(table, table.name) if table.is_file() and is_survey_file(table) else {}
+    labels = described(table, table.name).about if table.is_file() and is_survey_file(table) else {}
     labels = {source.rename.get(name, name): label for name, label in labels.items()}
     notes = tuple(columns.notes)
     return survey, Reading(source, asked, columns.formats, columns.asked_of, notes, levels, units, labels)
