@@ -111,6 +111,12 @@ def test_the_unit_is_of_values_behind_means_that_are_shown(tmp_path: Path) -> No
     assert found == {"income": 100}
 
 
+def test_negative_zero_is_zero_where_the_unit_is_found(tmp_path: Path) -> None:
+    rows: list[Row] = [{"town": "Ulm", "born": -0.0, "income": 1.10156257}] * 3
+    _, beside = judged(tmp_path, aggregated(everybody(rows)), rows)
+    assert (beside.means_hidden, beside.wrong_means) == (0, 0)
+
+
 def everybody(rows: list[Row]) -> list[Row]:
     """The rows with every second person standing there twice, as `judged` stores them."""
     return [row for number, row in enumerate(rows) for _ in range(1 + number % 2)]
