@@ -27,6 +27,8 @@ FAILED = "the table could not be processed"
 SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
 #: Columns whose distinct values are counted exactly at the same time.
 COUNTED_AT_ONCE = 20
+#: Distinct values of a large table that are counted exactly where the estimate says that they are no more.
+FEW_VALUES = 1000
 #: Texts that people write where they know nothing.
 MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
 #: One of them that is also a code of two letters: Namibia's.
@@ -161,16 +163,28 @@ class DuckDBEngine(SqlEngine):
 
 
 def _counted(session: Session, values: Sequence[str], whole: str | None) -> tuple[list[int], list[int]]:
-    """Rows with a value and distinct values of each column: of the sample exactly, else roughly of the whole table."""
-    distinct = "count(DISTINCT {})" if whole is None else "approx_count_distinct({})"
-    counts: list[int] = []
-    # Every exact count has tables of its own, so that those of a thousand columns do not fit into memory at once.
-    at_once = COUNTED_AT_ONCE if whole is None else len(values)
-    for start in range(0, len(values), at_once):
-        part = values[start : start + at_once]
-        counted = ", ".join(f"count({value}), {distinct.format(value)}" for value in part)
-        counts += _only_row(session, f"SELECT {counted} FROM {whole or 'chosen'}")
-    return counts[0::2], counts[1::2]
+    """Rows with a value and distinct values of each column: of the sample exactly, else roughly of the whole table.
+
+    Few distinct values are exact there, too: the estimate takes two values for one in a hundredth of all columns.
+    """
+    if whole is None:
+        return _numbers(session, "count({})", values, "chosen"), _exactly(session, values, "chosen")
+    known = _numbers(session, "count({})", values, whole)
+    distinct = _numbers(session, "approx_count_distinct({})", values, whole)
+    few = [place for place, estimated in enumerate(distinct) if estimated <= FEW_VALUES]
+    for place, exact in zip(few, _exactly(session, [values[place] for place in few], whole), strict=True):
+        distinct[place] = exact
+    return known, distinct
+
+
+def _exactly(session: Session, values: Sequence[str], table: str) -> list[int]:
+    """Distinct values, some columns at a time: each count has a table of its own, and a thousand would not fit."""
+    parts = (values[start : start + COUNTED_AT_ONCE] for start in range(0, len(values), COUNTED_AT_ONCE))
+    return [number for part in parts for number in _numbers(session, "count(DISTINCT {})", part, table)]
+
+
+def _numbers(session: Session, count: str, values: Sequence[str], table: str) -> list[int]:
+    return list(_only_row(session, f"SELECT {', '.join(map(count.format, values))} FROM {table}"))
 
 
 def _value(session: Session, name: str, storage: str, missing: Sequence[str]) -> str:

@@ -48,6 +48,8 @@ STANDS_IN, NEARLY = 0.3, 0.9
 SMALL_TABLE = 2_000
 #: The most quasi-identifiers that can be grouped well; of more, those most associated with the target are proposed.
 MOST_GROUPED = 12
+#: Cramér's V with the target below which a column says nothing of it: that much comes about by chance.
+SAYS_SOMETHING = 0.02
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,8 @@ def _leave_out_many(
 ) -> tuple[str, ...]:
     """Leave out the quasi-identifiers least associated with the target, if there are too many to group; with a note.
 
+    Of those that say nothing of it, numbers nearly unique to a person come last, and else the first in the table stay.
+
     The reason of each that is left out names its cost, if there is one: the share of people who would then share all
     grouped columns with few others, with this column and without.
 
@@ -193,7 +197,7 @@ def _leave_out_many(
     grouped = [name for name, proposal in proposals.items() if proposal.role is Role.QUASI_IDENTIFIER]
     if len(grouped) <= MOST_GROUPED:
         return ()
-    of_target = dict(separation.stand_ins(target, codes, grouped, 0)) if target is not None else {}
+    of_target = dict(separation.stand_ins(target, codes, grouped, SAYS_SOMETHING)) if target is not None else {}
     order = sorted(grouped, key=lambda name: (-of_target.get(name, 0.0), name in fine))
     together = separation.joined([codes[name] for name in order[:MOST_GROUPED]])
     few = share_text(separation.in_rare_values(together, K))

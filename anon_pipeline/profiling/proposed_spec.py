@@ -244,7 +244,7 @@ def _rows(profiled: Profile) -> str:
     if profiled.looked_at == profiled.rows:
         return number_of(profiled.rows, "row", "rows")
     looked_at = f"{profiled.looked_at:,} of {profiled.rows:,} rows"
-    return f"{looked_at}, chosen by a hash of their position; distinct values are estimates"
+    return f"{looked_at}, chosen by a hash of their position; more than about 1,000 distinct values are estimates"
 
 
 def _listed(names: tuple[str, ...]) -> str:

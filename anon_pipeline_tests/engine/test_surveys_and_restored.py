@@ -50,6 +50,26 @@ def test_of_a_large_table_so_many_rows_are_looked_at(
     assert all(column.present == len(chosen) for column in found.columns)
 
 
+def test_few_distinct_values_of_a_large_table_are_counted(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """HyperLogLog takes some pairs of values for one, and so a column that tells people apart for one that does not."""
+    monkeypatch.setattr(engine_module, "SURVEYED_ROWS", 30)
+    rows = 600
+    pairs = {f"x{pair}": [f"{'ab'[row == 3]}{pair}" for row in range(rows)] for pair in range(200, 320)}
+    same = {"same": ["one"] * rows, "nobody": pa.nulls(rows, pa.string()), "some": [None, "a", "b"] * (rows // 3)}
+    pq.write_table(pa.table({**pairs, **same}), tmp_path / "people.parquet")
+    with engine._session() as session:
+        from_file = f"FROM '{tmp_path / 'people.parquet'}'"
+        (estimated,) = session.rows(
+            f"SELECT {', '.join(f'approx_count_distinct({name})' for name in pairs)} {from_file}"
+        )
+    assert 1 in estimated
+    found = engine.survey(PEOPLE, tmp_path / "people.parquet")
+    assert [column.distinct for column in found.columns] == [2] * len(pairs) + [1, 0, 2]
+    assert [column.known for column in found.columns[-3:]] == [rows, 0, 2 * rows // 3]
+
+
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 @pytest.mark.parametrize("chosen", [100, 10])
 def test_nan_is_no_value_as_in_a_run(

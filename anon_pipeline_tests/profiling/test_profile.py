@@ -408,6 +408,17 @@ def test_of_many_columns_others_are_grouped_than_those_that_say_most_of_the_name
     assert (named.target, named.target_named) == ("bought", True)
 
 
+def test_of_columns_that_say_nothing_of_the_target_the_first_are_grouped(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Chance decided which: the sex of people was left out, and what a laboratory measured was grouped."""
+    draw = np.random.default_rng(4)
+    columns = {f"v{i}": draw.integers(0, 4, 30_000) for i in range(14)}
+    columns["bought"] = np.where(draw.random(30_000) < 0.8, columns["v13"] > 1, draw.random(30_000) < 0.5)
+    pd.DataFrame(columns).to_parquet(tmp_path / "people.parquet", index=False)
+    found = profile_table(engine, tmp_path / "people.parquet", target="bought")
+    left_out = [proposal.name for proposal in found.columns if proposal.role is Role.EXCLUDE]
+    assert left_out == ["v11", "v12"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("target", "sentence"),
