@@ -390,6 +390,16 @@ def test_a_number_is_known_that_a_class_shows_to_a_millionth(engine: DuckDBEngin
     assert naming._unknown_numbers(engine, Stage(tmp_path, "", {}), pay, classes) == 2
 
 
+def test_unknown_numbers_are_found_among_many(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A table of each number beside each had 180 GB here: a million people with pays of their own ended so."""
+    pay = np.arange(150_000) * 3.0
+    pd.DataFrame({"pay": [*pay, 1.0, 5e8]}).to_parquet(tmp_path / "data.parquet", index=False)
+    (domain,) = engine.domains(tmp_path / "data.parquet", {"pay": ColumnType.NUMERIC})
+    shown = Stage(tmp_path, "", {})
+    assert naming._unknown_numbers(engine, shown, domain, pd.DataFrame({"pay": pay[::-1]})) == 2
+    assert naming._unknown_numbers(engine, shown, domain, pd.DataFrame({"pay": [np.nan]})) == len(pay) + 2
+
+
 def test_missing_values_of_a_class_are_no_text() -> None:
     classes = pd.DataFrame(
         {"city": ["Cork", None, np.nan], "city_values": [["Bergen"], [None], ["Cork"]]}, dtype=object

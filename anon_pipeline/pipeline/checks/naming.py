@@ -77,10 +77,13 @@ def _categories(classes: pd.DataFrame, name: str) -> Iterable[str | None]:
 def _unknown_numbers(engine: Engine, candidate: Stage, domain: Domain, classes: pd.DataFrame) -> int:
     """The number of numbers in the released table that are in no class."""
     (written,) = engine.domains(candidate.folder / DATA, {domain.name: domain.type})
-    column = pd.Series(written.readable(written.values))
-    known = numbers(classes[domain.name])
-    apart = np.abs(numbers(column)[:, None] - np.unique(known[~np.isnan(known)])[None, :])
-    return int((apart.min(axis=1, initial=np.inf) > 1e-6 * np.maximum(1, np.abs(numbers(column)))).sum())
+    shown = numbers(pd.Series(written.readable(written.values)))
+    # The nearest number of a class is one of the two beside it; with infinity there are always two.
+    known = np.r_[-np.inf, np.unique(numbers(classes[domain.name])), np.inf]
+    known = known[~np.isnan(known)]
+    above = np.clip(np.searchsorted(known, shown), 1, len(known) - 1)
+    apart = np.minimum(np.abs(shown - known[above - 1]), np.abs(known[above] - shown))
+    return int((~(apart <= 1e-6 * np.maximum(1, np.abs(shown)))).sum())
 
 
 def _unknown_ends(texts: Texts, classes: pd.DataFrame, name: str) -> int:
