@@ -16,7 +16,7 @@ from anon_pipeline.anonymize.anonymizer import AnonymizerTree
 from anon_pipeline.anonymize.recode import Summary, narrowed, summarize
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.home import write_file
-from anon_pipeline.tables import Cells
+from anon_pipeline.tables import Cells, Domain
 
 TREE, CLASSES, SUMMARIES = "tree.json", "classes.npz", "summaries.json"
 
@@ -55,18 +55,28 @@ class Grouping:
         """The classes of a fitted tree, which is asked for no cell again: `class_of_cell` is what it gave them."""
         return cls(class_of_cell, 0, tree.sizes_, tree.summaries_, tree.information_loss_)
 
-    def shown_in(self, storage: Mapping[str, str], cells: Cells, k: int, grids: Mapping[str, float]) -> Grouping:
-        """The same classes, with some columns shown in narrower types, that all values of released people fit.
+    def shown_in(
+        self,
+        storage: Mapping[str, str],
+        bins: Mapping[str, Domain],
+        cells: Cells,
+        k: int,
+        grids: Mapping[str, float],
+    ) -> Grouping:
+        """The same classes, with some columns shown by what follows from released people alone.
 
         Parameters
         ----------
-        storage : the types of columns, `BIGINT` or `DATE`, by name
+        storage : narrower types of columns that all their values fit, `BIGINT` or `DATE`, by name
+        bins : the columns whose bins enclose nobody else, by name
         """
-        columns = [place for place, domain in enumerate(cells.domains) if domain.name in storage]
+        columns = [place for place, domain in enumerate(cells.domains) if domain.name in {*storage, *bins}]
         if not columns:
             return self
         some = cells.of_columns(columns)
-        some = replace(some, domains=tuple(narrowed(domain, storage[domain.name]) for domain in some.domains))
+        domains = [bins.get(domain.name, domain) for domain in some.domains]
+        domains = [narrowed(of, storage[of.name]) if of.name in storage else of for of in domains]
+        some = replace(some, domains=tuple(domains))
         again = {of.domain.name: of for of in summarize(some, self.class_of_cell, len(self.sizes), k, grids)}
         return replace(self, summaries=[again.get(summary.domain.name, summary) for summary in self.summaries])
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from anon_pipeline.engine.expressions import PEOPLE
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
@@ -70,3 +73,50 @@ def bins_of(
         lows=np.array([low[number] for number in order], dtype=number_type),
         highs=np.array([high[number] for number in order], dtype=number_type),
     )
+
+
+def around(domains: Sequence[Domain], people: Iterable[pa.RecordBatch]) -> dict[str, Domain]:
+    """The same bins with the ends and the middle of some people's values alone, by column.
+
+    Ends and middles of everybody would tell how far from all others somebody lies who is in no released row.
+
+    Parameters
+    ----------
+    people : batches with these columns and `PEOPLE`, the people whom a row stands for
+    """
+    parts: dict[str, list[pa.Table]] = {domain.name: [] for domain in domains}
+    for batch in people:
+        for name, counted in parts.items():
+            rows = pa.table({"value": batch.column(name), "people": batch.column(PEOPLE)}).drop_null()
+            counted.append(_together(rows))
+    return {domain.name: _around(domain, pa.concat_tables(parts[domain.name])) for domain in domains}
+
+
+def _together(counted: pa.Table) -> pa.Table:
+    return counted.group_by("value").aggregate([("people", "sum")]).rename_columns({"people_sum": "people"})
+
+
+def _around(domain: Domain, counted: pa.Table) -> Domain:
+    """See `around`; a bin of nobody stays as it is."""
+    rows = _together(counted)
+    values = _coded(rows.column("value").combine_chunks(), domain)
+    order = np.argsort(values, kind="stable")
+    values, reached = values[order], np.cumsum(rows.column("people").to_numpy()[order])
+    number, first = np.unique(np.searchsorted(domain.high, values), return_index=True)
+    last = np.r_[first[1:], len(values)].astype(np.int64) - 1
+    before = np.r_[0, reached][first]
+    middle = np.searchsorted(reached, before + (reached[last] - before + 1) // 2)
+    low, high, middles = (of.copy() for of in (domain.low, domain.high, domain.values))
+    low[number], high[number], middles[number] = values[first], values[last], values[middle]
+    return replace(domain, values=middles, lows=low, highs=high)
+
+
+def _coded(column: pa.Array, domain: Domain) -> npt.NDArray[np.generic]:
+    """Values as a domain holds them; see `typed.coded`."""
+    if pa.types.is_date(column.type):
+        return np.asarray(column.cast(pa.date32()).cast(pa.int32()), dtype=np.int64)
+    if pa.types.is_timestamp(column.type):
+        return np.asarray(column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64()), dtype=np.int64)
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.string()).cast(pa.float64())
+    return np.asarray(column).astype(domain.values.dtype)

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine import writing
-from anon_pipeline.engine.binning import bins_of, domain_of
-from anon_pipeline.engine.expressions import bin_code
+from anon_pipeline.engine.binning import around, bins_of, domain_of
+from anon_pipeline.engine.expressions import PEOPLE, bin_code
 from anon_pipeline.spec import ColumnType
 
 
@@ -95,3 +95,25 @@ def test_batches_are_joined_until_they_are_a_row_group(
     monkeypatch.setattr(writing, "ROW_GROUP", 2)
     batches = [pa.record_batch({"x": pa.array([7] * n, pa.int64())}) for n in rows]
     assert [table.num_rows for table in writing.in_groups(batches)] == groups
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float32(), pa.decimal128(21, 1), pa.date32(), pa.timestamp("us")])
+def test_bins_have_the_ends_and_the_middle_of_some_of_their_people(kind: pa.DataType) -> None:
+    """In batches, of which each has some of a value's people; a bin of which nobody is left stays as it is."""
+    values, people = np.arange(0, 90, 3), np.random.default_rng(3).integers(1, 9, 30)
+    counted = pa.table({"value": values, "people": people})
+    found = bins_of("x", ColumnType.NUMERIC, "", counted.to_batches(), int(people.sum()), 6)
+    assert found.lows is not None and found.highs is not None
+    of_bin = np.searchsorted(found.highs, values)
+    left = np.where((of_bin == 4) | np.isin(values, found.highs), 0, people // 2)
+    column = pa.array(values, pa.int32() if pa.types.is_date(kind) else pa.int64()).cast(kind)
+    rows = pa.record_batch({"x": column, PEOPLE: left}).filter(pa.array(left > 0))
+    missing = pa.record_batch({"x": pa.nulls(1, kind), PEOPLE: [7]})
+    made = around([found], [rows.slice(9), missing, rows.slice(0, 9), rows.slice(0, 0)])["x"]
+    assert made.lows is not None and made.highs is not None and made.values.dtype == np.int64
+    for number in range(6):
+        inside = np.repeat(values, left)[np.repeat(of_bin, left) == number]
+        as_it_was = found.lows[number], found.values[number], found.highs[number]
+        expected = (inside[0], inside[(len(inside) - 1) // 2], inside[-1]) if len(inside) else as_it_was
+        assert (made.lows[number], made.values[number], made.highs[number]) == expected
+    assert (made.values != found.values).any()

@@ -152,12 +152,15 @@ def test_who_is_held_out_decides_no_type(tmp_path: Path) -> None:
     assert set(found) == {False, True}
 
 
-def candidate(run: Run) -> tuple[StepResult, dict[str, bytes]]:
-    """The candidate, which the checks pass, and its files: a class for each town, and who is in none is suppressed."""
+def candidate(run: Run, bins: dict[str, int] | None = None) -> tuple[StepResult, dict[str, bytes]]:
+    """The candidate, which the checks pass, and its files: a class for each town, and who is in none is suppressed.
+
+    `bins` are those of columns that have too many values.
+    """
     raw = make(graph_of(run.spec), graph_of(run.spec).steps[0], run)
     people_stage = Stage(stored(run, "raw_data"), "", raw.facts)
     table, types = people_stage.folder / DATA, SourceFacts.from_json(raw.facts).types()
-    domains = run.engine.domains(table, {name: types[name] for name in run.spec.quasi_identifiers})
+    domains = run.engine.domains(table, {name: types[name] for name in run.spec.quasi_identifiers}, bins)
     domains = described(domains, {}, hierarchies_of(run.spec))
     (batch,) = run.engine.batches(table, run.spec, types, domains)
     key, place = np.unique(batch.key, axis=0, return_inverse=True)
@@ -209,6 +212,23 @@ def test_who_is_suppressed_is_in_no_byte_of_the_tables(
     assert one.facts["suppressed"] == 1
     assert {name for name in one.facts if one.facts[name] != other.facts[name]} <= OF_SOURCE
     assert one.metadata["schema"] == other.metadata["schema"]
+
+
+#: What is farther from all others than everything, yet keeps its place in the order of all values.
+FAR = {"age": 9e6, "born": "2090-01-01"}
+
+
+def test_how_far_somebody_who_is_suppressed_lies_is_in_no_byte(tmp_path: Path) -> None:
+    """Columns of too many values are put into bins; one reached to the farthest of everybody, and so did classes."""
+    made = []
+    for name, values in (("near", {"age": 90, "born": "2001-04-01"}), ("far", FAR)):
+        (folder := tmp_path / name).mkdir()
+        frame = people()
+        frame.loc[39, list(values)] = list(values.values())
+        run = run_of(folder, frame, suppression={"limit": 0.1}, recode={"form": "range"})
+        _, files = candidate(run, dict.fromkeys(values, 2))
+        made.append({name: content for name, content in files.items() if name != known_classes.FILE})
+    assert made[0] == made[1]
 
 
 def test_who_is_released_decides_it(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.engine import found_types
+from anon_pipeline.engine import binning, found_types
 from anon_pipeline.engine.base import Recoding, SourceFacts
+from anon_pipeline.engine.expressions import PEOPLE as PEOPLE_COUNT
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.metadata import Lineage
 from anon_pipeline.pipeline.pages import class_size_metadata, released_schema
@@ -29,7 +30,7 @@ from anon_pipeline.release.associations import associations
 from anon_pipeline.release.marginals import marginals
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import Role
-from anon_pipeline.tables import Cells
+from anon_pipeline.tables import Cells, Domain
 
 #: The ranges of the classes, for the check that the table holds no others.
 RANGES = "ranges.parquet"
@@ -43,7 +44,8 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     withheld = int(people.facts.get("withheld", 0))  # of whom there is no cell
     storage = _narrower(run, people, cells, grouping)
     k = spec.k if spec.across_releases is None else sequential_publication.smallest_cohort(spec)
-    grouping = grouping.shown_in(storage, cells, k, grids_of(spec)).in_order()
+    bins = _bins_of_released(run, people, cells, grouping)
+    grouping = grouping.shown_in(storage, bins, cells, k, grids_of(spec)).in_order()
     in_no_class = int(cells.counts[grouping.class_of_cell < 0].sum())
     units = {name: column.unit for name, column in spec.columns.items()}
     recoded = recoded_table(grouping.summaries, spec.recode.form)
@@ -104,6 +106,16 @@ def _narrower(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict
     released = run.engine.classes_of_people(people.folder / DATA, cells, grouping.class_of_cell, *names, distinct=True)
     types = found_types.narrower(names, released)
     return {name: found_types.STORAGE[kind] for name, kind in types.items()}
+
+
+def _bins_of_released(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Domain]:
+    """The columns that were put into bins, whose ends and middles are those of the people who are in a class."""
+    binned = [domain for domain in cells.domains if domain.binned]
+    if not binned or (grouping.class_of_cell >= 0).all():
+        return {}
+    names = [domain.name for domain in binned]
+    rows = run.engine.classes_of_people(people.folder / DATA, cells, grouping.class_of_cell, *names, PEOPLE_COUNT)
+    return binning.around(binned, rows)
 
 
 def _associations(run: Run, people: Stage, cells: Cells, grouping: Grouping) -> dict[str, Any]:
