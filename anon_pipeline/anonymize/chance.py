@@ -7,6 +7,7 @@ release cannot draw it again. A repeated release draws the same decisions, so av
 from __future__ import annotations
 
 import hashlib
+from datetime import datetime, time
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,20 @@ class Chance:
 
 
 def _names(domain: Domain) -> npt.NDArray[np.uint64]:
-    """Two numbers for every value of a column, a missing value first, shape (m + 1, 2)."""
+    """Two numbers for every value of a column, a missing value first, shape (m + 1, 2).
+
+    A whole number has those that it has among fractions, and a day those of its midnight. Other people's values decide
+    whether a column has fractions or times of day, and would else draw everything anew, a second answer about all.
+    """
     values = domain.readable(domain.values) if domain.ordered else domain.values
-    names = [hashlib.blake2b(str(value).encode(), digest_size=16).digest() for value in (None, *values.tolist())]
+    if not domain.ordered and domain.storage in ("FLOAT", "DOUBLE"):
+        values = values.astype(np.float64)
+    named = (None, *values.tolist())
+    names = [hashlib.blake2b(_name(value).encode(), digest_size=16).digest() for value in named]
     return np.frombuffer(b"".join(names), dtype="<u8").reshape(-1, 2).astype(np.uint64)
+
+
+def _name(value: object) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value.date() if isinstance(value, datetime) and value.time() == time.min else value)

@@ -48,9 +48,9 @@ PINNED = {
     "levels": "78970b1769d4",
     "a hierarchy": "d220c6afbd78",
     "a strict hierarchy": "bfb3e1714a73",
-    "demands": "36af1924d071",
-    "demands on nodes": "1b6f6e460260",
-    "some left out": "a77fb0e6880c",
+    "demands": "e1779fa82748",
+    "demands on nodes": "0462096508eb",
+    "some left out": "b191cfe6c549",
 }
 
 

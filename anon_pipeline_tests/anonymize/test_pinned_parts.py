@@ -330,10 +330,10 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
     of_neighbours: "b2b61dfd647a",
     of_ladders: "d0bdb3816f3c",
     of_mixing: "e1ccb61956b1",
-    of_chance: "98263a5d9d2f",
+    of_chance: "dd320b8d0adb",
     of_cuts: "a5ec2bf6d67b",
     of_repairs: "bd8b4542ba44",
-    of_recounted_repairs: "f1d729f64114",
+    of_recounted_repairs: "906cfae3830f",
 }
 
 

@@ -297,7 +297,7 @@ def test_a_new_tree_is_taken_where_the_people_are_others() -> None:
 
 def test_of_people_who_are_withheld_for_company_as_much_is_lost_as_of_all() -> None:
     """All of their own variance is lost, and those who stay lose what the classes of the tree lose of theirs."""
-    pool = everybody(300, 9)
+    pool = everybody(300, 8)
     releases = Releases(5, departures=True)
     releases.release(pool, 300)
     found = releases.release(pool.drop(index=[7, 90]), 300)
