@@ -18,7 +18,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.tables import nearly_constant
 
 #: A category counts by itself if this share of the people has it, where no person may weigh much.
 LEAST = 0.05
@@ -49,20 +48,21 @@ class Variable:
         counts = np.bincount(place, weights=people)
         return Variable((np.cumsum(counts) - counts / 2)[place], True)
 
-    def hardly_varies(self, people: IntArray) -> bool:
-        """Whether it is a number of which hardly anybody has another than the most common one."""
-        if not self.ordered:
-            return False
+    def apart(self, people: IntArray) -> int:
+        """How many of the people have another value than the most common one."""
         _, place = np.unique(self.values, return_inverse=True)
         counts = np.bincount(place, weights=people)
-        return nearly_constant(float(counts.sum() - counts.max(initial=0)), float(counts.sum()))
+        return int(counts.sum() - counts.max(initial=0))
 
     def pooled(self, rare: IntArray) -> Variable:
         """Codes with a single one in place of those that are rare."""
         return Variable(np.where(np.isin(self.values, rare), POOL, self.values), False)
 
     def rare(self, people: IntArray) -> IntArray:
-        """The codes that `LEAST` of the people do not have, and then the next rarest, until they have together."""
+        """The codes that `LEAST` of the people do not have, and then the next rarest, until they have together.
+
+        The most common one is never among them: that a few have another than nearly all have is no constant.
+        """
         codes, place = np.unique(self.values.astype(np.int64), return_inverse=True)
         if not len(codes):
             return codes
@@ -72,7 +72,7 @@ class Variable:
         if counts[order[0]] >= least:
             return codes[:0]
         enough = int(np.searchsorted(np.cumsum(counts[order]), least)) + 1
-        rare: IntArray = codes[order[: max(enough, int((counts < least).sum()))]]
+        rare: IntArray = codes[order[:-1][: max(enough, int((counts < least).sum()))]]
         return rare
 
 
@@ -103,30 +103,31 @@ def _of_known(left: Variable, right: Variable, people: IntArray) -> Rows:
     return left.of(rows), right.of(rows), people[rows]
 
 
-#: The categories of each of two columns that are rare, None for numbers.
-Pools = tuple[IntArray | None, IntArray | None]
+@dataclass(frozen=True)
+class Robust:
+    """An association in which no person weighs much.
 
-
-def rare_of(rows: Rows) -> tuple[Pools, int]:
-    """The rare categories of two columns, and the number of people of whom all numbers are known."""
-    left, right, people = _of_known(*rows)
-    first, second = (None if column.ordered else column.rare(people) for column in (left, right))
-    return (first, second), int(people.sum())
-
-
-def robust_association(rows: Rows, pools: Pools) -> float | None:
-    """The measure in which no person weighs much: of ranks, and with the rare categories as one.
-
-    None for a number that is nearly constant, as for one that is constant.
+    Attributes
+    ----------
+    value : the measure; None for a column that is constant
+    people : of whom all numbers are known
+    apart : of these, how many have another value than the most common one of the first column, and of the second; the
+        fewer they are, the more does each of them weigh
     """
-    *columns, people = _of_known(*rows)
-    if any(column.hardly_varies(people) for column in columns):
-        return None
+
+    value: float | None
+    people: int
+    apart: tuple[int, int]
+
+
+def robust_association(rows: Rows) -> Robust:
+    """The measure of ranks, and with the rare categories of each column as one."""
+    left, right, people = _of_known(*rows)
     left, right = (
-        column.ranked(people) if pool is None else column.pooled(pool)
-        for column, pool in zip(columns, pools, strict=True)
+        column.ranked(people) if column.ordered else column.pooled(column.rare(people)) for column in (left, right)
     )
-    return association(left, right, people)
+    apart = left.apart(people), right.apart(people)
+    return Robust(association(left, right, people), int(people.sum()), apart)
 
 
 def _correlation(x: FloatArray, y: FloatArray, people: IntArray) -> float | None:

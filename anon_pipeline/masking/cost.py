@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from scipy.stats import wasserstein_distance
 
 from anon_pipeline.arrays import FloatArray
-from anon_pipeline.association import Variable, rare_of, robust_association
+from anon_pipeline.association import Robust, Variable, robust_association
 from anon_pipeline.masking.grouping import codes_of
 from anon_pipeline.masking.numbers import to_floats
 from anon_pipeline.masking.texts import as_texts
@@ -28,8 +28,6 @@ from anon_pipeline.spec import ColumnType
 SAMPLE = 100_000
 #: The number of people who are looked for, and of those among whom they are looked for.
 LINKED, POOL = 500, 10_000
-#: Correlations with a column of which fewer people are known are left out, unless there are no more people.
-FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -38,21 +36,19 @@ class CorrelationChange:
 
     Attributes
     ----------
+    other : the other column
     signed : whether both are of numbers, and can be negative
     people : of how many people both values are known, before or after, whichever are fewer
+    apart, apart_after : how many of them differ in the column and in the other one, before and after (`Robust.apart`)
     """
 
+    other: str
     before: float
     after: float
     signed: bool
     people: int
-
-    @property
-    def size(self) -> float:
-        """From 0 to 2; of two measures of different kinds the strengths are compared."""
-        if self.signed:
-            return abs(self.before - self.after)
-        return abs(abs(self.before) - abs(self.after))
+    apart: tuple[int, int]
+    apart_after: tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,7 @@ class ColumnCost:
         ranks that values have among the old ones, for categories the total variation distance (missing is a category).
         None where numbers became texts
     measure : which of these two distances it is
-    correlation : the largest change of a correlation with another column; None where there is none to compare
+    correlations : the changes of the correlations with other columns
     people, known : how many people the first two were measured on: all of the sample, and those whose number or date
         is known
     """
@@ -74,7 +70,7 @@ class ColumnCost:
     changed: float
     distance: float | None
     measure: str | None
-    correlation: CorrelationChange | None
+    correlations: tuple[CorrelationChange, ...]
     people: int = 0
     known: int = 0
 
@@ -106,11 +102,11 @@ def column_cost(
     old, new = before[name], after[name]
     people = len(old)
     if not people:
-        return ColumnCost(0.0, None, None, None)
+        return ColumnCost(0.0, None, None, ())
     changed = float(np.mean(_differs(old, new)))
     distance, measure, known = _distance(old, new, kinds_before[name], kinds_after[name])
-    correlation = _correlation_change(name, before, after, kinds_before, kinds_after)
-    return ColumnCost(changed, distance, measure, correlation, people, known)
+    correlations = _correlation_changes(name, before, after, kinds_before, kinds_after)
+    return ColumnCost(changed, distance, measure, correlations, people, known)
 
 
 def linkage(
@@ -187,39 +183,36 @@ def _ranks(values: FloatArray, among: FloatArray) -> FloatArray:
     return ranks
 
 
-def _correlation_change(
+def _correlation_changes(
     name: str,
     before: Mapping[str, pa.Array],
     after: Mapping[str, pa.Array],
     kinds_before: Mapping[str, ColumnType],
     kinds_after: Mapping[str, ColumnType],
-) -> CorrelationChange | None:
+) -> tuple[CorrelationChange, ...]:
+    """The changes with all other columns. Which of them is told is decided with noise; see `fineness.masking`."""
     changes = []
     for other in before:
         if other == name or other not in after:
             continue
-        old, of_old = association_of(before[name], before[other], kinds_before[name], kinds_before[other])
-        new, of_new = association_of(after[name], after[other], kinds_after[name], kinds_after[other])
-        people = min(of_old, of_new)
-        if old is None or people < min(FEWEST, len(before[name])):
-            continue
+        old = association_of(before[name], before[other], kinds_before[name], kinds_before[other])
+        new = association_of(after[name], after[other], kinds_after[name], kinds_after[other])
         kinds = {kinds_before[name], kinds_before[other], kinds_after[name], kinds_after[other]}
         # Where nothing is left to be associated, as in a column that is constant now, the association is lost.
-        changes.append(CorrelationChange(old, new or 0.0, ColumnType.CATEGORICAL not in kinds, people))
-    return max(changes, key=lambda change: change.size, default=None)
+        strengths, people = (old.value or 0.0, new.value or 0.0), min(old.people, new.people)
+        signed = ColumnType.CATEGORICAL not in kinds
+        changes.append(CorrelationChange(other, *strengths, signed, people, old.apart, new.apart))
+    return tuple(changes)
 
 
-def association_of(
-    left: pa.Array, right: pa.Array, left_kind: ColumnType, right_kind: ColumnType
-) -> tuple[float | None, int]:
-    """The measure for the types of two columns, in which no person weighs much, and the people it is measured on.
+def association_of(left: pa.Array, right: pa.Array, left_kind: ColumnType, right_kind: ColumnType) -> Robust:
+    """The measure for the types of two columns, in which no person weighs much.
 
-    Ranks stand for numbers, and rare categories are one category; see `anon_pipeline.association`. The measure is None
-    for a column that is constant, or whose categories are all rare.
+    Ranks stand for numbers, and rare categories are one category; see `anon_pipeline.association`.
     """
-    rows = _variable(left, left_kind), _variable(right, right_kind), np.ones(len(left), dtype=np.int64)
-    pools, people = rare_of(rows)
-    return robust_association(rows, pools), people
+    return robust_association(
+        (_variable(left, left_kind), _variable(right, right_kind), np.ones(len(left), dtype=np.int64))
+    )
 
 
 def _variable(column: pa.Array, kind: ColumnType) -> Variable:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.recode import OrderedSummary, Summary
 from anon_pipeline.arrays import IntArray
-from anon_pipeline.association import Rows, Variable, rare_of, robust_association
+from anon_pipeline.association import Rows, Variable, robust_association
 from anon_pipeline.privacy.statistics import Histogram
 from anon_pipeline.tables import Cells
 
@@ -68,7 +68,8 @@ def associations(
     Returns
     -------
     `columns`, and `pairs`: for each pair the two `columns`, the `measure`, its value `before` and `after` (None if a
-    column has one value only), and the number of `people` of whom both values are known.
+    column has one value only), and before the number of `people` of whom both values are known, and of those who differ
+    (`Robust.apart`).
     """
     names = [summary.domain.name for summary in summaries]
     raw = [_of_cells(cells, place, summary.domain.ordered) for place, summary in enumerate(summaries)]
@@ -137,16 +138,12 @@ def _of_values(counted: Histogram) -> Variable:
 
 
 def _pair(name: str, other: str, source: Rows, shown: Rows) -> dict[str, Any]:
-    """The association of two columns, in which no person weighs much, and how many people count before.
+    """The association of two columns, in which no person weighs much, and how many people count and differ before.
 
     Rare categories are put together on either side by what is rare there. What is rare in the source does not show in
     the release, and where one person decides it, the release's figure, which has no noise, would tell.
     """
-    (before, people), (after, _) = (_robust(rows) for rows in (source, shown))
+    before, after = robust_association(source), robust_association(shown)
     measure = MEASURES[source[0].ordered + source[1].ordered]
-    return {"columns": [name, other], "measure": measure, "before": before, "after": after, "people": people}
-
-
-def _robust(rows: Rows) -> tuple[float | None, int]:
-    pools, people = rare_of(rows)
-    return robust_association(rows, pools), people
+    counted = {"people": before.people, "apart": before.apart}
+    return {"columns": [name, other], "measure": measure, "before": before.value, "after": after.value, **counted}

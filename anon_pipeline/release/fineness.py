@@ -141,26 +141,38 @@ def step_of(people: int) -> float:
 def associations(content: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """The associations in the source, with noise, and in the release, in the same step so that they can be compared.
 
-    A pair's step follows from the people of whom both values are known, with noise as well: one of them would else
-    decide it. If these are few, nothing is said of the pair. A measure that cannot be negative is the root of a share,
-    which one person can move far near 0; so its square is told in steps.
+    A pair's step follows from the people of whom both values are known, and from how many of them differ, with noise as
+    well: one of them would else decide it. If these are few, nothing is said of the pair; that it has no association,
+    since a column is constant, is told as one of 0. A measure that cannot be negative is the root of a share, which one
+    person can move far near 0; so its square is told in steps.
     """
     pairs = []
     for pair in content["pairs"]:
         of_pair, signed = noise.of("associations", *pair["columns"]), pair["measure"] in SIGNED
-        counting = in_steps(pair["people"], DECIDING, of_pair.of("people"))
-        told = {
-            when: None if pair[when] is None or counting < FEWEST else _strength(pair[when], signed, counting, of_when)
-            for when, of_when in (("before", of_pair), ("after", NO_NOISE))  # who has the release can count it again
-        }
-        pairs.append({name: value for name, value in pair.items() if name != "people"} | told)
+        apart = dict(zip(pair["columns"], pair["apart"], strict=True))
+        step = _step_of_pair(in_steps(pair["people"], DECIDING, of_pair.of("people")), apart, noise)
+        told: dict[str, float | None] = {"before": None, "after": None}
+        if step is not None:
+            told["before"] = _strength(pair["before"] or 0.0, signed, step, of_pair)
+            if pair["after"] is not None:  # which who has the release can count again
+                told["after"] = _strength(pair["after"], signed, step, NO_NOISE)
+        pairs.append({name: value for name, value in pair.items() if name not in ("people", "apart")} | told)
     return {**content, "step": step_of(people) if people >= FEWEST else None, "pairs": pairs}
 
 
-def _strength(value: float, signed: bool, people: int, noise: Noise) -> float:
+def _step_of_pair(people: int, apart: dict[str, int], noise: Noise) -> float | None:
+    """The step of an association of so many people, of whom so many differ by column; None where these are few.
+
+    A column has the same noise in all pairs: it is not to be averaged over them.
+    """
+    differ = min(in_steps(number, DECIDING, noise.of("apart", name)) for name, number in apart.items())
+    return None if people < FEWEST else step_of_loss(people, differ)
+
+
+def _strength(value: float, signed: bool, step: float, noise: Noise) -> float:
     if signed:
-        return float(coarse(value, people, noise, signed))
-    return float(f"{math.sqrt(coarse(value**2, people, noise)):.{DIGITS}g}")
+        return share_in_steps(value, step, noise, signed)
+    return float(f"{math.sqrt(share_in_steps(value**2, step, noise)):.{DIGITS}g}")
 
 
 def risk(before: dict[str, Any], people: int, noise: Noise) -> dict[str, Any] | None:
@@ -398,14 +410,34 @@ def _cost(cost: dict[str, Any], technique: str, noise: Noise) -> dict[str, Any]:
     told: dict[str, Any] = NOTHING_TOLD | {"measure": cost["measure"]}
     if technique not in REGROUPING:
         told["changed"] = coarse(cost["changed"], cost["people"], noise.of("changed"))
-    told["distance"] = coarse(cost["distance"], cost["known"], noise.of("distance"))
-    correlation = cost["correlation"]
-    if correlation is not None and correlation["people"] >= FEWEST:
-        before, after = (
-            _strength(correlation[when], correlation["signed"], correlation["people"], noise.of(when))
-            for when in ("before", "after")
+    known = in_steps(cost["known"], DECIDING, noise.of("known"))
+    told["distance"] = coarse(cost["distance"], known, noise.of("distance"))
+    told["correlation"] = _largest_change(cost["correlations"], noise.of("correlation"))
+    return told
+
+
+def _largest_change(changes: list[dict[str, Any]], noise: Noise) -> float | None:
+    """By how much the correlation that changed most did, of those with columns that are known of enough people.
+
+    Which it is follows with noise: else one person could decide it, and columns of other types have other steps.
+    """
+    largest, told = -math.inf, None
+    for change in changes:
+        of_pair, signed = noise.of(change["other"]), change["signed"]
+        people = in_steps(change["people"], DECIDING, of_pair.of("people"))
+        step, step_after = (
+            _step_of_pair(people, dict(zip(("", change["other"]), change[apart], strict=True)), noise.of(apart))
+            for apart in ("apart", "apart_after")
         )
-        told["correlation"] = rounded(abs(before - after))
+        if step is None:
+            continue
+        exact = [float(change["before"]), 0.0 if step_after is None else float(change["after"])]
+        exact = exact if signed else list(map(abs, exact))  # of two kinds of measures the strengths are compared
+        before = _strength(exact[0], signed, step, of_pair.of("before"))
+        after = 0.0 if step_after is None else _strength(exact[1], signed, step_after, of_pair.of("after"))
+        size = step * of_pair.of("size").steps(abs(exact[0] - exact[1]), step)
+        if size > largest:
+            largest, told = size, float(rounded(abs(before - after)))
     return told
 
 

@@ -37,7 +37,8 @@ def evidence(**changes: Any) -> Evidence:
         "released": 900, "suppressed": 60, "waiting": 0, "columns": {}, "marginals": {},
         "associations": {
             "pairs": [
-                {"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD, "people": 960}
+                {"columns": ["age", "ill"], "measure": "spearman", "before": THIRD, "after": THIRD, "people": 960,
+                 "apart": (900, 400)},
             ],
         },
         "information_loss": loss, "apart": {"age": 900, "place": 300},
@@ -158,8 +159,9 @@ def test_without_an_audit_or_masking_the_manifest_says_so() -> None:
 
 
 def masked_step(**facts: Any) -> dict[str, Any]:
-    correlation = {"before": THIRD, "after": 0.0, "signed": True, "people": 960}
-    measured = {"changed": THIRD, "distance": THIRD, "measure": "m", "correlation": correlation}
+    change = {"other": "pay", "before": THIRD, "after": 0.0, "signed": True, "people": 960}
+    correlations = [change | {"apart": (900, 900), "apart_after": (900, 900)}]
+    measured = {"changed": THIRD, "distance": THIRD, "measure": "m", "correlations": correlations}
     costs = {"age": measured | {"people": 960, "known": 960}}
     linkage = {"rate": THIRD, "rows": 500, "pool": 960}
     return {"technique": "round", "guarantee": "none", "facts": facts, "costs": costs, "linkage": linkage}

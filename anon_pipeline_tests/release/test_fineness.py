@@ -68,7 +68,8 @@ def test_of_few_people_nothing_is_told() -> None:
     fewest = fineness.FEWEST
     assert fineness.risk({"records": fewest - 1}, fewest - 1, NO_NOISE) is None
     assert fineness.risk({"records": fewest}, fewest, NO_NOISE) == {"records": fewest}
-    pair = {"pairs": [{"columns": ["a", "b"], "measure": "spearman", "before": 0.11, "after": None, "people": fewest}]}
+    of_pair = {"columns": ["a", "b"], "measure": "spearman", "before": 0.11, "after": None, "people": fewest}
+    pair = {"pairs": [of_pair | {"apart": (fewest, fewest)}]}
     assert [fineness.associations(pair, people, NO_NOISE)["step"] for people in (fewest - 1, fewest)] == [None, 0.1]
     assert [fineness.coarse(0.11, people, NO_NOISE) for people in (fewest - 1, fewest)] == [None, 0.1]
 
@@ -81,21 +82,73 @@ def test_floats_have_four_digits_and_the_rest_is_left_alone() -> None:
 
 
 def test_ties_before_and_after_are_told_in_the_same_steps() -> None:
+    def pair(before: float | None, people: int, apart: int, **more: Any) -> dict[str, Any]:
+        plain = {"columns": ["a", "b"], "measure": "spearman", "before": before, "after": 0.1301, "people": people}
+        return plain | {"apart": (apart, people)} | more
+
     pairs = [
-        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 10_000},
-        {"columns": ["a", "b"], "measure": "cramers_v", "before": 0.3, "after": 0.13, "people": 10_000},
-        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 2_500},
-        {"columns": ["a", "b"], "measure": "spearman", "before": -0.1234, "after": 0.1301, "people": 97},
-        {"columns": ["a", "b"], "measure": "spearman", "before": None, "after": 0.1301, "people": 0},
+        pair(-0.1234, 10_000, 5_000),
+        pair(0.3, 10_000, 5_000, measure="cramers_v", after=0.13),
+        pair(-0.1234, 2_500, 900),
+        pair(-0.1234, 97, 90),
+        pair(None, 0, 0),
+        pair(0.7, 10_000, 40),
+        pair(0.7, 10_000, 8),
+        pair(0.7, 400, 300, after=None),
     ]
     told = fineness.associations({"columns": ["a", "b"], "pairs": pairs}, 10_000, NO_NOISE)
     assert told["step"] == 0.01
     assert [(pair["before"], pair["after"]) for pair in told["pairs"]] == [
         (-0.12, 0.13), (0.3, 0.1414), (-0.12, 0.14), (None, None), (None, None),
+        (0.7, 0.1), (None, None), (0.7, None),
     ]  # fmt: skip
-    assert all("people" not in pair for pair in told["pairs"]), (
+    assert all(not {"people", "apart"} & set(pair) for pair in told["pairs"]), (
         "how many have a value may be counted in the release only"
     )
+
+
+#: Noise under many keys.
+NOISES = [Noise(Key(place.to_bytes(32)), "people", "v") for place in range(1_000)]
+
+
+def likely_alike(without: Counter[Any], having: Counter[Any]) -> bool:
+    """Whether either table tells what the other one does, about as often."""
+    return without.keys() == having.keys() and all(1 / 3 < without[told] / having[told] < 3 for told in having)
+
+
+def test_one_person_does_not_decide_whether_an_association_is_told() -> None:
+    """Nine of 400 had another number than all others: that there was an association told that the last one had, too."""
+
+    def told(apart: int) -> Counter[bool]:
+        pair = {"columns": ["a", "b"], "measure": "spearman", "before": 0.4, "after": None, "people": 400}
+        content = {"pairs": [pair | {"apart": (apart, 300)}]}
+        return Counter(fineness.associations(content, 400, each)["pairs"][0]["before"] is None for each in NOISES)
+
+    assert likely_alike(told(9), told(10)) and told(9)[True] > 100
+    assert told(0)[True] > 990 and told(300)[False] == 1_000
+
+
+def test_one_person_decides_neither_which_correlation_is_told_nor_in_which_step_a_cost() -> None:
+    """Of numbers a change has whole steps, of a category roots: which was larger followed from the last value."""
+    number = {"other": "y", "before": 0.6, "after": 0.2, "signed": True, "people": 150}
+    category = number | {"other": "c", "signed": False}
+    many = {"apart": (149, 149), "apart_after": (149, 149)}
+
+    def told(more: float, known: int) -> list[Counter[Any]]:
+        changes = [number | many, category | many | {"before": 0.6 + more}]
+        cost = {"changed": 0.1, "distance": 0.25, "measure": "m", "people": 450, "known": known}
+        costs = {"x": cost | {"correlations": changes}}
+        report = {"technique": "round", "guarantee": "none", "facts": {}, "linkage": None, "costs": costs}
+        made = [(fineness.masking([report], each) or [{}])[0]["costs"]["x"] for each in NOISES[:300]]
+        of_numbers = Counter(round(cost["correlation"] * 10, 2).is_integer() for cost in made)
+        in_steps = Counter(cost["distance"] is None or round(cost["distance"] * 10, 6).is_integer() for cost in made)
+        return [of_numbers, in_steps, Counter(cost["distance"] is None for cost in made)]
+
+    less, more = told(-0.01, 399), told(0.01, 400)
+    assert all(likely_alike(*pair) for pair in zip(less, more, strict=True))
+    assert min(less[0].values()) > 30 and min(less[1].values()) > 30
+    few, enough = told(0.0, 99), told(0.0, 100)
+    assert likely_alike(few[2], enough[2]) and min(few[2].values()) > 30
 
 
 @pytest.mark.parametrize("people", [fineness.FEWEST, 400, 2_500])
@@ -103,13 +156,12 @@ def test_one_persons_two_values_hardly_decide_the_step_of_an_association(people:
     """Whoever knew of all but one person who has both values saw by the step whether this one has them, too."""
 
     def told(counting: int) -> Counter[float | None]:
-        pair = {"columns": ["a", "b"], "measure": "spearman", "before": -0.1, "after": 0.1301, "people": counting}
-        noises = [Noise(Key(place.to_bytes(32)), "people", "v") for place in range(1_000)]
-        return Counter(fineness.associations({"pairs": [pair]}, 10_000, each)["pairs"][0]["after"] for each in noises)
+        pair = {"columns": ["a", "b"], "measure": "spearman", "before": -0.1, "after": 0.1301}
+        pair |= {"people": counting, "apart": (counting, counting)}
+        return Counter(fineness.associations({"pairs": [pair]}, 10_000, each)["pairs"][0]["after"] for each in NOISES)
 
     without, having = told(people - 1), told(people)
-    assert without.keys() == having.keys() and len(having) == 2
-    assert all(1 / 3 < without[after] / having[after] < 3 for after in having)
+    assert likely_alike(without, having) and len(having) == 2
 
 
 def of_group(people: int, **metrics: Any) -> dict[str, Any]:
@@ -305,12 +357,13 @@ def test_of_a_masking_step_only_what_is_stated_leaves_the_house() -> None:
 
 
 def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_on() -> None:
-    change = {"before": 0.8123, "after": -0.1, "signed": True, "people": 10_000}
+    change = {"other": "y", "before": 0.8123, "after": -0.1, "signed": True, "people": 10_000}
+    change |= {"apart": (5_000, 5_000), "apart_after": (5_000, 5_000)}
     cost = {
         "changed": 0.1234,
         "distance": 0.1234,
         "measure": "m",
-        "correlation": change,
+        "correlations": [change],
         "people": 10_000,
         "known": 400,
     }
@@ -323,21 +376,29 @@ def test_what_a_masking_step_cost_is_told_in_the_step_of_those_it_was_measured_o
         {**report, "costs": {"x": told}, "linkage": {"rate": 0.1, "rows": 500, "pool": 10_000}},
     ]
     # The squares are rounded of what cannot be negative: .66 and .01.
-    unsigned = cost | {"correlation": change | {"signed": False}}
+    unsigned = cost | {"correlations": [change | {"signed": False}]}
     (of_shares,) = fineness.masking([{**report, "costs": {"x": unsigned}}], NO_NOISE) or []
     assert of_shares["costs"]["x"]["correlation"] == pytest.approx(0.66**0.5 - 0.1, abs=1e-3)
 
 
 def test_nothing_is_told_of_a_masking_step_that_few_people_show() -> None:
-    change = {"before": 0.8, "after": 0.1, "signed": True, "people": 99}
-    cost = {"changed": 0.1, "distance": 0.2, "measure": "m", "correlation": change, "people": 99, "known": 99}
+    change = {
+        "other": "y",
+        "before": 0.8,
+        "after": 0.1,
+        "signed": True,
+        "people": 97,
+        "apart": (90, 90),
+        "apart_after": (90, 90),
+    }
+    cost = {"changed": 0.1, "distance": 0.2, "measure": "m", "correlations": [change], "people": 97, "known": 97}
     linkage = {"rate": 0.5, "rows": 99, "pool": 99}
     plain = {"technique": "round", "guarantee": "none", "facts": {}}
     (told,) = fineness.masking([{**plain, "costs": {"x": cost}, "linkage": linkage}], NO_NOISE) or []
     assert told["costs"]["x"] == {"changed": None, "distance": None, "measure": "m", "correlation": None}
     assert told["linkage"]["rate"] is None
     (told,) = (
-        fineness.masking([{**plain, "costs": {"x": cost | {"correlation": None}}, "linkage": None}], NO_NOISE) or []
+        fineness.masking([{**plain, "costs": {"x": cost | {"correlations": []}}, "linkage": None}], NO_NOISE) or []
     )
     assert told["costs"]["x"]["correlation"] is None
 
