@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -10,13 +11,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from anon_pipeline.anonymize.encoding import learn_domain
-from anon_pipeline.anonymize.value_groups import group_values
+from anon_pipeline.anonymize.value_groups import OTHERS, group_values
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.learning.scores import Answers, Comparison, compared
 from anon_pipeline.spec import ColumnType
+from anon_pipeline.tables import Domain
 
 #: A value has a group of its own if this share of the people has it. The other values are put together, since figures
 #: of a few people depend more on chance than on the release.
 SMALLEST_SHARE = 0.05
+#: The scale of the noise with which people are counted for that: one more or less hardly shows.
+NOISE = 2.0
+#: So many people more are asked for where people are counted with noise, so that too few hardly ever seem enough.
+MARGIN = 20
 
 
 @dataclass(frozen=True)
@@ -41,21 +48,25 @@ class Subgroup:
 
 def subgroups(
     tests: Sequence[pd.DataFrame],
-    before: Sequence[Answers],
-    after: Sequence[Answers],
+    answers: tuple[Sequence[Answers], Sequence[Answers]],
     classes: npt.NDArray[np.object_] | None,
     columns: Mapping[str, tuple[ColumnType, str]],
-    smallest: int = 1,
+    smallest: int,
+    seed: int,
 ) -> tuple[Subgroup, ...]:
     """The larger groups of each column, the rare values put together; the groups of a column hold everybody.
+
+    Which categories are a group of their own is decided with noise, and they are in the order of their names: that one
+    has more people than another, or just enough, would tell what the last person has.
 
     Parameters
     ----------
     tests : in each fold, the people who were asked about, raw
-    before, after : the answers about them
+    answers : those about them, before and after
     classes : the target's values, sorted; None for a regression
     columns : with their type, and their type in the source, which decides the unit of a date
     smallest : fewest people of a group in each fold, on average
+    seed : that of the noise
     """
     everybody = pd.concat(list(tests), ignore_index=True)
     bounds = np.cumsum([len(test) for test in tests])[:-1]
@@ -63,18 +74,24 @@ def subgroups(
     found = []
     for column, (kind, storage) in columns.items():
         domain, codes = learn_domain(column, everybody[column])
-        groups = group_values(replace(domain, type=kind, storage=storage), smallest * len(tests), alone)
+        domain = replace(domain, type=kind, storage=storage)
+        if domain.ordered:
+            groups = group_values(domain, smallest * len(tests), alone)
+        else:
+            counted = replace(domain, counts=_with_noise(domain, seed))
+            groups = group_values(counted, smallest * len(tests) + MARGIN, alone)
         if len(groups.labels) < 2:
             continue  # everybody is in one group: that is the whole table
         group = groups.of_code[codes]
-        for number, label in enumerate(groups.labels):
+        labels = list(enumerate(groups.labels))
+        for number, label in labels if domain.ordered else sorted(labels, key=_by_name):
             inside = np.split(group == number, bounds)
             scores = [
                 [
                     answer.of(rows).scores(classes) if rows.any() else {}
-                    for answer, rows in zip(answers, inside, strict=True)
+                    for answer, rows in zip(of_models, inside, strict=True)
                 ]
-                for answers in (before, after)
+                for of_models in answers
             ]
             names = [name for fold in scores[0] for name in fold]
             metrics = {
@@ -85,6 +102,21 @@ def subgroups(
             }
             found.append(Subgroup(column, label, int((group == number).sum()), metrics))
     return tuple(found)
+
+
+def _with_noise(domain: Domain, seed: int) -> IntArray:
+    """The people of each category with noise, and of those that nobody has none, shape (m + 1,).
+
+    The noise follows from the name of the category, so that it is the same in all releases.
+    """
+    names = [f"{domain.name}\0{name}" for name in (None, *domain.values.tolist())]
+    seeds = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8, key=b"%d" % seed).digest()) for name in names]
+    drawn = np.array([np.random.default_rng(of).laplace(scale=NOISE) for of in seeds])
+    return np.where(domain.counts > 0, np.maximum(domain.counts + np.rint(drawn), 1), 0).astype(np.int64)
+
+
+def _by_name(numbered: tuple[int, str]) -> tuple[bool, str]:
+    return numbered[1] == OTHERS, numbered[1]
 
 
 def _summed_up(comparison: Comparison) -> Comparison:

@@ -169,10 +169,11 @@ def measure_utility(
     before = [fold.before[measured.model] for fold in prepared.folds]
     after = [part.after[measured.model] for part in anonymized]
     kinds = {name: (problem.types[name], storage) for name, storage in (columns or {}).items()}
+    tests = [fold.test for fold in prepared.folds]
     return replace(
         measured,
         calibration=calibration(before, after, prepared.classes, smallest),
-        subgroups=subgroups([fold.test for fold in prepared.folds], before, after, prepared.classes, kinds, smallest),
+        subgroups=subgroups(tests, (before, after), prepared.classes, kinds, smallest, problem.seed),
     )
 
 

@@ -89,7 +89,7 @@ def test_a_group_for_which_the_release_does_not_work_is_seen() -> None:
         wrong = np.where(small, random.random(1000) < 0.5, hit)  # as good as a coin for them, unchanged for the rest
         after.append(answers(np.where(wrong, truth, ~truth).astype(float), truth))
     kinds = {"town": (ColumnType.CATEGORICAL, "VARCHAR"), "age": (ColumnType.NUMERIC, "DOUBLE")}
-    found = {(one.column, one.value): one for one in subgroups(tests, before, after, NO_YES, kinds, 10)}
+    found = {(one.column, one.value): one for one in subgroups(tests, (before, after), NO_YES, kinds, 10, 7)}
     assert {value for column, value in found if column == "town"} == {"large", "small", "all others"}
     assert found["town", "small"].metrics["accuracy"].difference.high < -0.2  # type: ignore[operator]
     assert found["town", "large"].metrics["accuracy"].difference.mean == 0
@@ -98,3 +98,20 @@ def test_a_group_for_which_the_release_does_not_work_is_seen() -> None:
         sizes = [one.people for one in found.values() if one.column == column]
         assert sum(sizes) == 5000 and min(sizes) >= 50
     assert len([one for one in found.values() if one.column == "age"]) > 3
+
+
+def test_one_person_decides_neither_which_categories_are_groups_nor_their_order() -> None:
+    """Of 800 people forty are 5 %, and the larger of two towns came first: both told where the last one lives."""
+    truth = np.zeros(800, dtype=bool)
+    given = [answers(truth.astype(float), truth)]
+
+    def told(last: str, seed: int) -> tuple[str, ...]:
+        towns = np.repeat(["Bonn", "Trier", "Hof"], [380, 380, 40])
+        towns[-1] = last
+        kinds = {"town": (ColumnType.CATEGORICAL, "VARCHAR")}
+        found = subgroups([pd.DataFrame({"town": towns})], (given, given), NO_YES, kinds, 1, seed)
+        return tuple(one.value for one in found)
+
+    ways = {town: {told(town, seed) for seed in range(40)} for town in ("Bonn", "Trier", "Hof")}
+    assert ways["Hof"] == {("Bonn", "Hof", "Trier"), ("Bonn", "Trier", "all others")}
+    assert ways["Bonn"] == ways["Trier"] == ways["Hof"]
