@@ -19,6 +19,9 @@ from anon_pipeline.spec import ReleaseSpec
 #: The name of a spec in its folder, which stands before that of a manifest.
 SPEC = "release.yaml"
 
+#: What file managers leave in a folder that was looked at or copied, by names in small letters. Nothing reads them.
+BY_FILE_MANAGERS = frozenset({".ds_store", ".directory", "thumbs.db", "ehthumbs.db", "desktop.ini"})
+
 
 def table_of(path: Path) -> Path:
     """The table in the folder of a release; any other path as it is.
@@ -38,7 +41,7 @@ def table_of(path: Path) -> Path:
     files = _read(path / MANIFEST).get("files")
     if not isinstance(files, dict):
         raise InputError(f"{path / MANIFEST}: is no manifest of a release; name the table itself")
-    there = {file.name for file in path.iterdir()} - {MANIFEST}
+    there = {file.name for file in path.iterdir() if not _by_a_file_manager(file)} - {MANIFEST}
     if not there:
         raise InputError(f"{path}: has nothing but its manifest, as the folder of a release that was withdrawn")
     if DATA not in files:
@@ -55,6 +58,13 @@ def table_of(path: Path) -> Path:
                 "was altered; to judge it as it is, name the table itself"
             )
     return path / DATA
+
+
+def _by_a_file_manager(file: Path) -> bool:
+    """Whether a file says something of the folder or of a file beside it, as macOS's `._data.parquet` does."""
+    name = file.name.lower()
+    beside = name.startswith("._") and (file.parent / file.name[2:]).is_file()
+    return (name in BY_FILE_MANAGERS or beside) and file.is_file()
 
 
 def spec_to_judge_by(path: Path) -> ReleaseSpec:

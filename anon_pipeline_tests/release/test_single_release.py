@@ -62,6 +62,13 @@ def test_the_folder_of_a_release_is_taken_for_its_table(folder: Path, tmp_path: 
     assert table_of(link) == link / "data.parquet"
 
 
+@pytest.mark.parametrize("name", [".DS_Store", "._data.parquet", "Thumbs.db", "desktop.ini"])
+def test_what_file_managers_leave_behind_is_no_part_of_a_release(folder: Path, name: str) -> None:
+    """Whoever had opened the folder on a Mac was asked to name the table."""
+    add(folder, name)
+    assert table_of(folder) == folder / "data.parquet"
+
+
 def test_what_is_no_folder_of_a_release_stays_what_it_is(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for path in (folder / "data.parquet", tmp_path / "absent", tmp_path / "empty"):
@@ -91,6 +98,8 @@ def say(folder: Path, **facts: Any) -> None:
     [
         (lambda folder: add(folder, "people.csv"), "holds people.csv, which its manifest does not name"),
         (lambda folder: add(folder, ".hidden"), "holds .hidden, which its manifest does not name"),
+        (lambda folder: add(folder, "._people.csv"), "holds ._people.csv, which its manifest does not name"),
+        (lambda folder: (folder / ".DS_Store").mkdir(), "holds .DS_Store, which its manifest does not name"),
         (lambda folder: add(folder, "classes.parquet"), "holds classes.parquet, which its manifest does not name"),
         (lambda folder: (folder / "more").mkdir(), "holds more, which its manifest does not name"),
         (exchange, "data.parquet is not the file that its manifest names"),
@@ -100,6 +109,7 @@ def say(folder: Path, **facts: Any) -> None:
         (lambda folder: say(folder, files=None), "is no manifest of a release; name the table itself"),
         (lambda folder: (folder / "manifest.json").write_text("[]"), "is no manifest of a release; name the table"),
         (lambda folder: (folder / "manifest.json").write_text("{"), "is no manifest of a release, whose text is JSON"),
+        (lambda folder: (withdraw(folder), add(folder, ".DS_Store")), "has nothing but its manifest"),
         (withdraw, "has nothing but its manifest, as the folder of a release that was withdrawn"),
     ],
 )
