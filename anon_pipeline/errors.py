@@ -70,18 +70,21 @@ def number_of(number: int, singular: str, plural: str) -> str:
     return f"{number:,} {singular if number == 1 else plural}"
 
 
-def percent(share: float) -> str:
+def percent(share: float, digits: int = 1) -> str:
     """A share for a message or a terminal; a share close to 0 or 1 is never rounded to 0 or 100 %.
 
     >>> percent(0.142), percent(0.0002), percent(0.9998), percent(0.0), percent(-0.0001)
     ('14.2%', '< 0.1%', '> 99.9%', '0%', '0%')
+    >>> percent(0.04213, digits=2), percent(0.000004, digits=3)
+    ('4.21%', '< 0.001%')
     """
-    hundred = 100 * float(share)
-    if 0 < hundred < 0.1:
-        return "< 0.1%"
-    if 99.9 < hundred < 100:
-        return "> 99.9%"
-    return f"{round(hundred, 1) + 0.0:.1f}".removesuffix(".0") + "%"  # no minus before zero
+    hundred, least = 100 * float(share), float(f"1e-{digits}")
+    if 0 < hundred < least:
+        return f"< {least:.{digits}f}%"
+    if 100 - least < hundred < 100:
+        return f"> {100 - least:.{digits}f}%"
+    text = f"{round(hundred, digits) + 0.0:.{digits}f}"  # no minus before zero
+    return f"{text.rstrip('0').rstrip('.')}%"
 
 
 def known_names(names_found: Iterable[object], asked: Iterable[str]) -> str:

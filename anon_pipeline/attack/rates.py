@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from anon_pipeline import errors
 from anon_pipeline.errors import InputError
 
 #: The criteria of Opinion 05/2014 of the Article 29 Working Party (WP 216), and membership, which it does not name.
@@ -289,10 +290,9 @@ def _figures(rates: Rates, leak: Leak | None, verdict: str) -> str:
 
 
 def percent(share: float) -> str:
-    """A share as a text: "4.2 %", with more digits below 1 %."""
+    """A share as a text: "14.2 %", with more digits below 10 %; the ends are told as `errors.percent` tells them."""
     digits = 1 if abs(share) >= 0.0995 else 2 if abs(share) >= 0.00995 else 3
-    text = f"{100 * share:.{digits}f}"
-    return f"{text.rstrip('0').rstrip('.') if '.' in text else text} %"
+    return errors.percent(share, digits).replace("%", " %")
 
 
 def _range(interval: Rate | Leak) -> str:

@@ -200,6 +200,11 @@ def test_shares_are_written_with_the_digits_they_need():
     assert [percent(x) for x in (0.00995, 0.00994, 0.0995, 0.0994)] == ["1 %", "0.994 %", "10 %", "9.94 %"]
 
 
+def test_nearly_all_is_not_all_and_hardly_any_is_not_none():
+    """99.96 % was told as 100 %, and what few people of a large table lose as 0 %."""
+    assert [percent(x) for x in (0.9996, 0.999, 0.000004, -1e-9)] == ["> 99.9 %", "99.9 %", "< 0.001 %", "0 %"]
+
+
 def test_quantiles_can_be_weighted():
     assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["median"] == 3
     assert quantiles([1, 2, 3, 4, 100], [0, 0, 1, 1, 0])["max"] == 4  # nobody has the 100
