@@ -175,9 +175,7 @@ def attack_table(
             "is true of people in general."
         )
     elif control is not None:
-        shared = SharedPeople.of(people[named], others[named], knowledge.numeric)
-        shared.require_others(control.name, files.original.name)
-        notes += [] if shared.note is None else [shared.note]
+        notes += _shared_people(control.name, (released, people, others), knowledge)
     if len(released) != len(people):
         notes.append(_of_other_length(len(released), len(people), others is not None))
     notes.append(FOR_WHOM)
@@ -205,6 +203,26 @@ def _refuse_unused(files: Files) -> None:
     sheet = None if files.written is None else files.written.sheet
     if sheet is not None and not any(has_sheet(path, sheet) for path in paths):
         raise OfSource("sheet", f"none of these files has a sheet {sheet}; name one that holds people, or leave it out")
+
+
+def _shared_people(
+    control: str, tables: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame], knowledge: Knowledge
+) -> list[str]:
+    """A note where control people seem to be in the table, whether or not they are in the original.
+
+    Raises
+    ------
+    InputError
+        If most of them are.
+    """
+    released, people, others = tables
+    kept, named = list(knowledge.kept), [*knowledge.quasi_identifiers, *knowledge.kept]
+    counted = [SharedPeople.of(people[named], others[named], knowledge.numeric)]
+    if kept and (in_table := SharedPeople.by_kept(released[kept], people[kept], others[kept], knowledge.numeric)):
+        counted.append(in_table)
+    for shared in counted:
+        shared.require_others(control)
+    return [shared.note for shared in counted if shared.note is not None][:1]
 
 
 def _of_other_length(rows: int, people: int, is_compared: bool) -> str:

@@ -189,7 +189,7 @@ def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_pa
     for control in ("people.parquet", "people.csv"):
         scratch = tmp_path / control
         scratch.mkdir()
-        with pytest.raises(InputError, match=f"{control}: 100 % of its people equal somebody of people.parquet in"):
+        with pytest.raises(InputError, match=f"{control}: 100 % of its people equal somebody in the original in"):
             attacked(folder, scratch, "planted.csv", control=control)
     some = pd.concat([pd.read_csv(folder / "others.csv"), pd.read_csv(folder / "people.csv").head(90)])
     some.to_csv(tmp_path / "some.csv", index=False)
@@ -197,6 +197,14 @@ def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_pa
     scratch.mkdir()
     found = attacked(folder, scratch, "planted.csv", control=str(tmp_path / "some.csv"))
     assert "of the control people equal somebody" in found.notes[0]
+    # The original may lack them: then the table's kept columns tell.
+    pd.read_csv(folder / "people.csv").iloc[90:].to_csv(tmp_path / "fewer.csv", index=False)
+    scratch = tmp_path / "fewer"
+    scratch.mkdir()
+    found = attacked(
+        folder, scratch, "planted.csv", control=str(tmp_path / "some.csv"), original=str(tmp_path / "fewer.csv")
+    )
+    assert "equal somebody in the table in every column that it keeps" in found.notes[0]
 
 
 @pytest.mark.parametrize(
