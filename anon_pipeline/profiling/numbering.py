@@ -13,20 +13,6 @@ from anon_pipeline.profiling import identifiers
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.reading import CODES
 
-#: Names of the weights of a survey: they come from how people were chosen, and are known to nobody.
-WEIGHTS = (
-    *("fnlwgt", "finalwgt", "final weight", "finalweight", "wgt", "wgts", "pwgt*", "perwt", "hhwt", "pweight*"),
-    *("pspwght*", "dweight*", "anweight*", "wght", "wtfinl", "asecwt", "wtss*", "fstuwt", "design weight*"),
-    *(
-        "sampling weight*",
-        "sample weight*",
-        "sampleweight*",
-        "survey weight*",
-        "surveyweight*",
-        "ponderat*",
-        "hochrechnung*",
-    ),
-)
 #: From this share of distinct values on, whole numbers may be those of people, and nothing in them shows otherwise.
 HARDLY_REPEAT = 0.99
 #: The share of values that occur equally often, several times, from which on each stands for somebody.
@@ -41,8 +27,6 @@ DEVIATIONS, FACTOR = 4.0, 1.02
 
 def no_measure(name: str, column: pa.ChunkedArray) -> str | None:
     """The reason why a column of numbers that hardly two people share measures nothing; None where it may."""
-    if named_by(name, WEIGHTS):
-        return "by its name a weight of the sample, nearly unique to a person; `sampling_weight` in a spec names it"
     if identifiers.numbers_by_name(name) or named_by(name, CODES):
         return "by its name a number or a code of something, nearly unique to a person"
     numbers = pd.to_numeric(column.drop_null().to_pandas(), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)

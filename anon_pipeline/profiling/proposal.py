@@ -17,9 +17,10 @@ from anon_pipeline.profiling import identifiers, separation
 from anon_pipeline.profiling.column_names import named_by
 from anon_pipeline.profiling.free_text import WORDS, written_once
 from anon_pipeline.profiling.identifiers import NEAR_UNIQUE, REPEATS
-from anon_pipeline.profiling.numbering import WEIGHTS, no_measure
+from anon_pipeline.profiling.numbering import no_measure
 from anon_pipeline.profiling.reading import BY_FIRST_SIGNS, CODE, PLACES, TRADES, type_of
 from anon_pipeline.profiling.special_categories import special_category
+from anon_pipeline.profiling.survey_weights import NAMED_IN_A_SPEC, WEIGHTS, weight_of_sample
 from anon_pipeline.profiling.target import PARTS, TARGET_VALUES
 from anon_pipeline.spec import ColumnType, Role
 
@@ -80,7 +81,8 @@ AS_FREE_TEXT = (
     "exclude is proposed; what people write may name somebody; quasi_identifier shows only texts that k people share, "
     "and * for all others"
 )
-WEIGHT_BY_LABEL = "by its label a weight of the sample; `sampling_weight` in a spec names it"
+#: The reason for a column that its label calls so.
+WEIGHT_BY_LABEL = f"by its label a weight of the sample; {NAMED_IN_A_SPEC}"
 #: The question about a column of a special category.
 AS_SPECIAL = "exclude is proposed; quasi_identifier hides it in groups, sensitive keeps it"
 #: Why texts that hardly any two people share are left out.
@@ -237,6 +239,9 @@ def _by_its_spread(
         return Role.EXCLUDE, MANY_TEXTS, None
     if kind is ColumnType.CATEGORICAL and (once := written_once(survey.sample.column(column.name))):
         return Role.EXCLUDE, f"free text: {once:,} texts of {WORDS} words or more stand in one row each", AS_FREE_TEXT
+    if kind is ColumnType.NUMERIC and (weight := weight_of_sample(column.name, survey.sample.column(column.name))):
+        shared = ", nearly unique to a person" if is_fine(column) else ""
+        return Role.EXCLUDE, f"{weight[0]}{shared}; {NAMED_IN_A_SPEC}", weight[1]
     if is_fine(column):
         numbers = no_measure(column.name, survey.sample.column(column.name))
         return (Role.EXCLUDE, numbers, None) if numbers is not None else (Role.QUASI_IDENTIFIER, FINE_NUMBER, None)

@@ -44,10 +44,6 @@ def test_given_numbers_are_taken_for_measured_ones(rows: int) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("fnlwgt", "a weight of the sample"),
-        ("survey_weight", "a weight of the sample"),
-        ("pspwght", "a weight of the sample"),
-        ("W_FSTUWT", "a weight of the sample"),
         ("account_no", "a number or a code"),
         ("persnr", "a number or a code"),
         ("product_code", "a number or a code"),
