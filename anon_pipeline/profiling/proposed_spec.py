@@ -38,6 +38,8 @@ OF_AGES = "{range: [0, 120], step: 1, why: ...}"
 OF_NUMBERS = "{range: [least, most], step: 1, why: ...} with a codebook's ends (noise grows with the range)"
 OF_DATES = "{values: ['2024-01-31', ...], why: ...} where few days are possible (dates have no range)"
 OF_TEXTS = "{values: [a, b], why: ...}, or {unknown: true, why: ...} where nobody can list them"
+#: The remark on categories that a file orders: some tools make them of the texts that people have.
+OF_LEVELS = "; a release states its levels, so they must be those of a form or codebook"
 #: Names of columns of years of age, whose range everybody knows.
 AGES = ("age", "ages", "alter", "lebensalter", "edad", "eta", "idade", "leeftijd", "wiek")
 
@@ -221,7 +223,8 @@ def _column(proposal: Proposal) -> list[str]:
     written += [f"{key}: {UNDECIDED}" for key in asked if key not in keys]
     why = f"  # {_one_line('; '.join(asked.values()))}" if asked else ""
     return [
-        f"  # {proposal.distinct:,} distinct value{'s' * (proposal.distinct != 1)}{missing}; {_one_line(proposal.why)}",
+        f"  # {proposal.distinct:,} distinct value{'s' * (proposal.distinct != 1)}{missing}; {_one_line(proposal.why)}"
+        + OF_LEVELS * ("levels" in keys),
         f"  {_scalar(proposal.name)}: {{{', '.join(_plain(line) for line in written)}}}{why}",
     ]
 

@@ -1,6 +1,7 @@
 """A question from its text to its answer, over files as they are, on the command line and by the library."""
 
 import copy
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,18 @@ def test_a_new_dataset_leaves_every_domain_to_a_person(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"differential_privacy\.domains\.city"):
         ReleaseSpec.load(made.file)
     assert {one.place for _, one in made.open} >= {"differential_privacy.unit", "differential_privacy.domains.city"}
+
+
+def test_labels_of_a_file_are_no_public_domain(tmp_path: Path) -> None:
+    """What tools write in a file's head are the texts that people have: Atlantis is a single person's."""
+    pytest.importorskip("pyreadstat")
+    towns = pd.Categorical(["Ulm", "Bonn", "Rome"] * 100 + ["Atlantis"])
+    ill = ["no", "yes", "no", "no", "no"] * 60 + ["no"]
+    pd.DataFrame({"town": towns, "ill": ill}).to_stata(tmp_path / "visits.dta", write_index=False)
+    engine, request = DuckDBEngine(tmp_path / "scratch"), DatasetRequest("visits", tmp_path / "visits.dta")
+    made = start_dataset(engine, dataclasses.replace(request, asked_with_noise=True), tmp_path / "data")
+    text = made.file.read_text()
+    assert "town: decide" in text and "Atlantis" not in text and "Bonn" not in text
 
 
 def test_marks_of_missing_values_are_left_to_a_person_too(tmp_path: Path) -> None:

@@ -378,6 +378,9 @@ def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine
     spec, _ = proposed(engine, tmp_path, tmp_path / "people.parquet")
     assert spec["columns"]["pain"]["levels"] == [*grades, "never seen"]
     assert not any("levels" in column for name, column in spec["columns"].items() if name != "pain")
+    lines = (tmp_path / "data/people/release.yaml").read_text().splitlines()
+    (remark,) = [place for place, line in enumerate(lines) if "a release states its levels" in line]
+    assert lines[remark + 1].startswith("  pain:"), "the remark stands above the column"
     assert ordered_categories(tmp_path / "people.parquet") == {"pain": (*grades, "never seen")}
     assert ordered_categories(tmp_path / "p.parquet") == {}
     frame.iloc[:0].to_parquet(tmp_path / "nobody.parquet")
