@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 
 from anon_pipeline.engine.paths import PACKED, PLAIN, exactly, packing
 from anon_pipeline.engine.sql import float_text, literal, quoted
+from anon_pipeline.errors import InputError, number_of
+from anon_pipeline.spec import Column, ColumnType, Role
 
 #: A list of objects, or one object a line.
 JSON_FILES = (".json", ".jsonl", ".ndjson", *(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in PACKED))
@@ -36,13 +38,50 @@ def store_json(
         connection.execute(f"COPY (FROM {rows}) TO {literal(str(destination))} (FORMAT parquet)")
 
 
-def texts_of_json(relation: str, storage: Mapping[str, str], decimal: str | None) -> str:
+def texts_of_json(connection: duckdb.DuckDBPyConnection, relation: str, decimal: str | None) -> str:
     """The relation with a text in place of each JSON value: whole numbers without a point, others as stated for texts.
 
     A value is converted without a look at any other.
     """
+    return _with_texts(relation, _json_columns(connection, relation), decimal)
+
+
+def texts_of_mixed(
+    connection: duckdb.DuckDBPyConnection, relation: str, columns: Mapping[str, Column], decimal: str | None
+) -> str:
+    """The relation with texts in columns that hold texts and numbers, which mean what they would in a CSV.
+
+    Columns that hold objects or lists stay as they are.
+
+    Raises
+    ------
+    InputError
+        For categories that are partly numbers: numbers alone are stored as such, so that the text of somebody who is
+        in no released row would change how everybody is shown.
+    """
+    mixed = []
+    for name in _json_columns(connection, relation):
+        kind, column = f"json_type({quoted(name)})", columns.get(name)
+        nested, texts, others = connection.execute(
+            f"SELECT count(*) FILTER ({kind} IN ('OBJECT', 'ARRAY')), count(*) FILTER ({kind} = 'VARCHAR'), "
+            f"count(*) FILTER ({kind} NOT IN ('VARCHAR', 'NULL')) FROM {relation}"
+        ).fetchall()[0]
+        if nested or (column is not None and column.role is Role.EXCLUDE):
+            continue
+        if column is not None and column.type is ColumnType.CATEGORICAL and others:
+            among = f"{number_of(texts, 'text', 'texts')} among {number_of(others, 'other value', 'other values')}"
+            raise InputError(f"columns.{name}: holds {among}; write all of them as texts, or exclude it")
+        mixed.append(name)
+    return _with_texts(relation, mixed, decimal)
+
+
+def _json_columns(connection: duckdb.DuckDBPyConnection, relation: str) -> list[str]:
+    return [row[0] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall() if row[1] == "JSON"]
+
+
+def _with_texts(relation: str, names: Sequence[str], decimal: str | None) -> str:
     texts = []
-    for name in (name for name, kind in storage.items() if kind == "JSON"):
+    for name in names:
         value = quoted(name)
         text = f"{value} ->> '$'"
         number = float_text(f"TRY_CAST({text} AS DOUBLE)")

@@ -26,6 +26,7 @@ from anon_pipeline.engine.plain_tables import (
     store_arrow,
     store_json,
     texts_of_json,
+    texts_of_mixed,
 )
 from anon_pipeline.engine.records import with_fields
 from anon_pipeline.engine.servers import SERVERS, store_server
@@ -180,8 +181,9 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
         with _relation(connection, kind, source, path, scratch, Asked(columns, by_itself)) as (rows, files):
             plain = with_fields(connection, rows, source, label)
             if kind == "json" and by_itself:
-                storage = {row[0]: row[1] for row in connection.execute(f"DESCRIBE FROM {plain}").fetchall()}
-                plain = texts_of_json(plain, storage, source.decimal)
+                plain = texts_of_json(connection, plain, source.decimal)
+            elif kind == "json":
+                plain = texts_of_mixed(connection, plain, columns, source.decimal)
             plain = as_stated(connection, plain, source, columns, by_itself)
             yield OpenSource(plain, label, files if plain == rows else (), by_values=kind in STATE_NO_TYPES)
     except duckdb.OutOfMemoryException:
