@@ -62,18 +62,19 @@ class MaskingWords:
     steps: list[StepWords]
 
 
-def in_words(masking: Any, rows: Any = None) -> MaskingWords | None:
+def in_words(masking: Any, rows: Any = None, left_out: bool = False) -> MaskingWords | None:
     """The masking of a release in words; None if there was none.
 
     Parameters
     ----------
     masking : `manifest["masking"]`
     rows : the number of people in the source, if known
+    left_out : whether some people who were masked are not in the release
     """
     reports = _reports(masking)
     if not reports:
         return None
-    return MaskingWords(_intro(reports, rows), [_step(report) for report in reports])
+    return MaskingWords(_intro(reports, rows, left_out), [_step(report) for report in reports])
 
 
 def by_column(masking: Any) -> dict[str, str]:
@@ -108,7 +109,7 @@ def _reports(masking: Any) -> list[Mapping[str, Any]]:
     return [step for step in masking if isinstance(step, Mapping)] if isinstance(masking, Sequence) else []
 
 
-def _intro(reports: Sequence[Mapping[str, Any]], rows: Any) -> list[str]:
+def _intro(reports: Sequence[Mapping[str, Any]], rows: Any, left_out: bool) -> list[str]:
     number = len(reports)
     sentences = [
         f"Before anybody was grouped, {number} masking {'step' if number == 1 else 'steps'} changed the columns, in "
@@ -117,6 +118,11 @@ def _intro(reports: Sequence[Mapping[str, Any]], rows: Any) -> list[str]:
     ]
     if known(rows) and rows > SAMPLE:
         sentences.append(f"What a step cost was measured on {count(SAMPLE)} people chosen at random.")
+    if left_out and any(report.get("costs") for report in reports):
+        sentences.append(
+            "What a step cost is counted among everybody who was masked, and so also among people who are not in the "
+            "release: they were left out afterwards."
+        )
     bare = [report for report in reports if report.get("guarantee") in (None, "none")]
     if bare:
         number_of = f"{count(len(bare))} of the {count(number)} promise nothing by themselves"

@@ -148,6 +148,11 @@ def broken(promises: Sequence[Promise], checks: Sequence[Check]) -> list[str]:
     return sentences if promises else [*sentences, "No count of the published file bears out any promise."]
 
 
+def some_left_out(content: Mapping[str, Any]) -> bool:
+    """Whether people who were masked are not in the release; who was kept out for the audit was never masked."""
+    return any(part(content, "rows").get(why) for why in ("sampled_out", "suppressed", "waiting"))
+
+
 def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
     """The release, or mere table, in two or three sentences, from the counts in the published file."""
     rows = part(content, "rows")

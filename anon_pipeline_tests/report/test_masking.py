@@ -129,6 +129,17 @@ def test_costs_of_a_large_table_say_that_they_are_of_a_sample() -> None:
     assert "chosen at random" not in " ".join(words().intro)
 
 
+@pytest.mark.parametrize("why", ["suppressed", "waiting", "sampled_out", "held_out", None])
+def test_costs_say_that_they_are_of_people_who_are_not_released_too(why: str | None) -> None:
+    """The lead says how many are in the release; whoever read the costs took them for those of these people."""
+    content = copy.deepcopy(manifest_content()) | {"masking": masking()}
+    content["rows"] |= dict.fromkeys(("suppressed", "waiting", "sampled_out", "held_out"), 0) | (
+        {why: 7} if why else {}
+    )
+    said = "also among people who are not in the release" in read(content).text
+    assert said == (why in ("suppressed", "waiting", "sampled_out"))
+
+
 @pytest.mark.parametrize("nothing", [None, [], {}, "round"])
 def test_without_steps_there_is_no_section(nothing: Any) -> None:
     assert masking_report.in_words(nothing) is None
