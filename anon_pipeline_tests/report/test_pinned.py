@@ -47,7 +47,7 @@ PINNED: dict[str, dict[str, str]] = {
         "sizes": "e581b69197b9",
         "sensitive": "17e2002da5ae",
         "attacks": "73a1417301e1",
-        "masking": "b7c7458cffe6",
+        "masking": "b93b705b752a",
         "checks": "ec3eaa38e225",
         "commands": "c73832ece131",
         "citation": "f4c836db8365",
@@ -63,7 +63,7 @@ PINNED: dict[str, dict[str, str]] = {
         "chart: marginals": "8ff00e52a817",
         "chart: homogeneity": "645ca7280c9c",
         "chart: attacks": "618f7a521754",
-        "markdown": "b49d4655b672",
+        "markdown": "0d9742bd2b90",
     },
     "synthetic rows": {
         "dataset": "c084c36a0631",
