@@ -33,6 +33,8 @@ MOST_GROUPS = 10
 #: Most labels that are inverted, the most frequent; and most rounds of coordinate ascent, which usually ends earlier.
 MOST_LABELS = 10
 MOST_ROUNDS = 10
+#: Most cells of a question of model inversion.
+MOST_CELLS = 2_000_000
 #: Smaller probabilities count as this one: a model's 0 is not certainty.
 LEAST_PROBABILITY = 1e-6
 #: The success of model inversion, in words.
@@ -252,29 +254,61 @@ def _predicted(model: Model, rows: pd.DataFrame) -> npt.NDArray[np.object_]:
 
 
 def _reconstruct(tried: dict[str, Candidates], labels: pd.Series, fit: LogFit) -> IntArray:
-    """The candidate of each feature in the likeliest person of each label, shape (f, labels)."""
+    """The candidate of each feature in the likeliest person of each label, shape (f, labels).
+
+    Features are gone through in order, each with the choices before it. Most choices stay, so a question to the model
+    is of the next feature and, as long as nothing changes, of twice as many each time: a question of many rows takes
+    hardly longer than one of few. Answers that a change has overtaken are asked for again.
+    """
     chosen = np.zeros((len(tried), len(labels)), dtype=np.int64)  # the most frequent values
-    at = np.arange(len(labels))
+    values, at = list(tried.values()), np.arange(len(labels))
+    most = max(1, MOST_CELLS // (len(tried) * len(labels) * MOST_TEXTS))
     for _ in range(MOST_ROUNDS):
         before = chosen.copy()
-        for row, values in enumerate(tried.values()):
-            m = len(values.values)
-            # Every label with every candidate of this feature, in one question to the model.
-            grid = np.repeat(chosen[:, :, None], m, axis=2)
-            grid[row] = np.arange(m)
-            frame = pd.DataFrame(
-                {
-                    feature: _taken(other.values, grid[place].ravel())
-                    for place, (feature, other) in enumerate(tried.items())
-                }
-            )
-            score = fit(frame, _taken(labels, np.repeat(at, m))).reshape(len(labels), m) + values.log_prior
-            best = score.argmax(axis=1)
-            # On a tie the former choice stays, so that the rounds end.
-            chosen[row] = np.where(score[at, best] > score[at, chosen[row]] + 1e-12, best, chosen[row])
+        row, ahead = 0, 1
+        while row < len(tried):
+            scores = _scores(tried, chosen, range(row, min(row + ahead, len(tried))), labels, fit)
+            changes = False
+            for score in scores:
+                likely = score + values[row].log_prior
+                best = likely.argmax(axis=1)
+                # On a tie the former choice stays, so that the rounds end.
+                new = np.where(likely[at, best] > likely[at, chosen[row]] + 1e-12, best, chosen[row])
+                changes = bool((new != chosen[row]).any())
+                chosen[row] = new
+                row += 1
+                if changes:
+                    break
+            ahead = 1 if changes else min(2 * ahead, most)
         if (chosen == before).all():
             break
     return chosen
+
+
+def _scores(
+    tried: dict[str, Candidates], chosen: IntArray, rows: range, labels: pd.Series, fit: LogFit
+) -> list[FloatArray]:
+    """How well every candidate of some features fits each label, all else as chosen, in one question to the model.
+
+    Returns
+    -------
+    For each of the features an array of shape (labels, candidates).
+    """
+    numbers = [len(values.values) for values in tried.values()]
+    grids = []
+    for row in rows:
+        grid = np.repeat(chosen[:, :, None], numbers[row], axis=2)
+        grid[row] = np.arange(numbers[row])
+        grids.append(grid.reshape(len(tried), -1))
+    places = np.concatenate(grids, axis=1)
+    frame = pd.DataFrame(
+        {feature: _taken(values.values, places[place]) for place, (feature, values) in enumerate(tried.items())}
+    )
+    of_labels = np.concatenate([np.repeat(np.arange(len(labels)), numbers[row]) for row in rows])
+    answers = np.split(
+        fit(frame, _taken(labels, of_labels)), np.cumsum([len(labels) * numbers[row] for row in rows])[:-1]
+    )
+    return [answer.reshape(len(labels), -1) for answer in answers]
 
 
 def _taken(values: pd.Series, places: IntArray) -> pd.Series:

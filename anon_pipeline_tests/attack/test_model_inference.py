@@ -330,3 +330,54 @@ def test_with_control_people_their_share_is_told() -> None:
     (found,) = attacks.attribute_inference(model, people, member, Question("paid", FEATURES, attributes=["illness"]))
     assert found.control is not None
     assert f"and in {rates.percent(found.control.rate)} (" in found.sentence and ") for others" in found.sentence
+
+
+# ------------------------------------------------------------------ questions of several features
+
+
+def one_by_one(tried: dict[str, attacks.Candidates], labels: pd.Series, fit: attacks.LogFit) -> np.ndarray:
+    """The same ascent with a question for each label, feature and candidate."""
+    chosen = np.zeros((len(tried), len(labels)), dtype=np.int64)
+    for _ in range(attacks.MOST_ROUNDS):
+        before = chosen.copy()
+        for row, values in enumerate(tried.values()):
+            for label in range(len(labels)):
+                scores = []
+                for number, prior in enumerate(values.log_prior):
+                    person = chosen[:, label].copy()
+                    person[row] = number
+                    frame = pd.DataFrame(
+                        {name: [of.values.iloc[place]] for (name, of), place in zip(tried.items(), person, strict=True)}
+                    )
+                    scores.append(float(fit(frame, labels.iloc[[label]])[0]) + prior)
+                best = int(np.argmax(scores))
+                if scores[best] > scores[chosen[row, label]] + 1e-12:
+                    chosen[row, label] = best
+        if (chosen == before).all():
+            break
+    return chosen
+
+
+@pytest.mark.parametrize(("strength", "seed"), [(0.0, 0), (1.0, 4), (3.0, 2), (3.0, 9)])
+def test_a_question_of_several_features_reconstructs_the_same_person(
+    monkeypatch: pytest.MonkeyPatch, strength: float, seed: int
+) -> None:
+    """Of 66 columns there were 200 questions, each of a single feature, and most of the time went into asking."""
+    draw = np.random.default_rng(seed)
+    frame = pd.DataFrame({f"c{place}": draw.integers(0, 2 + place % 3, 60) for place in range(9)})
+    tried = {name: attacks.candidates(frame[name]) for name in frame}
+    labels = pd.Series(["a", "b", "c"])
+    weights = {label: draw.normal(0, strength, (9, 9)) for label in labels}
+    asked = []
+
+    def fit(rows: pd.DataFrame, truths: pd.Series) -> np.ndarray:
+        """A model in which features act together, so that a choice depends on those before it."""
+        asked.append(len(rows))
+        return np.array([row @ weights[truth] @ row for row, truth in zip(rows.to_numpy(float), truths, strict=True)])
+
+    slow = one_by_one(tried, labels, fit)
+    asked.clear()
+    assert (attacks._reconstruct(tried, labels, fit) == slow).all()
+    assert strength or (len(asked), (slow == 0).all()) == (4, True), "1, 2, 4 and the last 2 of 9 features"
+    monkeypatch.setattr(attacks, "MOST_CELLS", 1)
+    assert (attacks._reconstruct(tried, labels, fit) == slow).all(), "a feature at a time"
