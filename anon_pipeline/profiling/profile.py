@@ -40,8 +40,11 @@ from anon_pipeline.profiling.reading import PLACES, TRADES, Reading
 from anon_pipeline.profiling.separation import Key
 from anon_pipeline.profiling.several_rows import number_of_a_person
 from anon_pipeline.profiling.target import PARTS, TARGET_VALUES, proposed_target
+from anon_pipeline.profiling.value_formats import has_offsets
 from anon_pipeline.spec import ColumnType, Role
 
+#: The remark on moments in texts that have an offset from UTC.
+WITHOUT_OFFSETS = "read as the clocks show, without the offset from UTC; write all in UTC if they must be compared"
 #: The Cramér's V from which on a column counts as a stand-in for another, and as one that nearly settles the target.
 STANDS_IN, NEARLY = 0.3, 0.9
 #: A table of this many rows is compared column by column at hardly any cost.
@@ -150,6 +153,8 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         why = proposal.why
         if "type" not in written[1] and _holds_negatives_of_accounts(survey, proposal):
             why += f"; {REMARK}"
+        if _is_read_without_offsets(survey, proposal):
+            why += f"; {WITHOUT_OFFSETS}"
         proposals[name] = replace(proposal, why=why, format=written[0], asked=asked, levels=levels, unit=unit)
     return Profile(
         survey.rows,
@@ -232,6 +237,11 @@ def _holds_negatives_of_accounts(survey: Survey, proposal: Proposal) -> bool:
     column = survey.sample.column(proposal.name)
     is_text = proposal.type is ColumnType.CATEGORICAL and pa.types.is_string(column.type)
     return is_text and has_negatives_of_accounts(texts_of(column))
+
+
+def _is_read_without_offsets(survey: Survey, proposal: Proposal) -> bool:
+    column = survey.sample.column(proposal.name)
+    return proposal.type is ColumnType.DATE and pa.types.is_string(column.type) and has_offsets(texts_of(column))
 
 
 def _still_asked(proposal: Proposal, asked: Mapping[str, str]) -> Mapping[str, str]:

@@ -20,6 +20,8 @@ NUMBERS = (
     (",", "\u00a0"), (",", "\u202f"),
 )  # fmt: skip
 NUMBER_LIKE = re.compile(r"[+-]?[0-9.,'\u2019 \u00a0\u202f]*[0-9][0-9.,'\u2019 \u00a0\u202f]*([eE][+-]?[0-9]+)?")
+#: A time of day with an offset from UTC, other than none.
+WITH_OFFSET = re.compile(r".*\d:\d\d(:\d\d(\.\d*)?)? ?[+-](?!00(:?00)?$)\d\d(:?\d\d)?")
 #: A leading zero shows that a value is a code.
 CODE = re.compile("[+-]?0[0-9]")
 #: Three digits after a point, without a second sign: these may be thousands or thousandths.
@@ -197,6 +199,17 @@ def dates_of(values: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
                 ), f"dates are written {first} and {second}, and some values fit both; write which counts"
             return (first, second), None
     return (), None
+
+
+def has_offsets(values: Sequence[str]) -> bool:
+    """Whether some moments have an offset from UTC, which a text is read without.
+
+    >>> [has_offsets([value]) for value in ("2024-05-01 10:00+02:00", "2024-05-01T10:00:00.5-0330")]
+    [True, True]
+    >>> [has_offsets([value]) for value in ("2024-05-01 10:00", "2024-05-01T10:00:00Z", "2024-05-01 10:00+00:00")]
+    [False, False, False]
+    """
+    return any(WITH_OFFSET.fullmatch(value.strip()) for value in values[:VALUES_READ])
 
 
 def other_values(values: Sequence[str], numbers: Numbers) -> list[str]:

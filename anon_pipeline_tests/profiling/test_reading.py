@@ -360,6 +360,18 @@ def test_folders_called_as_hive_calls_them_are_a_column(
     assert ("year" in spec["columns"]) is partitioned
 
 
+def test_moments_without_their_offset_are_remarked(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """Two moments of one instant were hours apart in a release, and nobody was told."""
+    rows = [f"{20 + row % 40},2024-05-{1 + row % 28:02}T10:00:00{{}},{('no', 'yes')[row % 2]}" for row in range(200)]
+    for offset, remarked in (("+02:00", True), ("Z", False), ("", False)):
+        file = tmp_path / "people.csv"
+        file.write_text("\n".join(["age,seen,ill", *(row.format(offset) for row in rows)]))
+        folder = tmp_path / f"of{len(offset)}"
+        proposed(engine, folder, file)
+        said = "read as the clocks show, without the offset" in (folder / "data/people/release.yaml").read_text()
+        assert said is remarked, offset
+
+
 def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine, tmp_path: Path) -> None:
     """As pandas writes it; polars states an order as well, but writes the categories as they come."""
     random, grades = np.random.default_rng(0), ["none", "some", "much"]
