@@ -16,6 +16,8 @@ from anon_pipeline.spec import Column, ColumnType, Role
 
 #: A list of objects, or one object a line.
 JSON_FILES = (".json", ".jsonl", ".ndjson", *(f".{kind}{packed}" for kind in ("jsonl", "ndjson") for packed in PACKED))
+#: The end of a moment with an offset from UTC.
+WITH_OFFSET = r":[0-9]{2}(\.[0-9]*)?[+-][0-9]{2}(:?[0-9]{2})?\s*$"
 ARROW_FILES = (".arrow", ".feather", ".ipc", ".arrows")
 #: The first bytes of an Arrow file that is not a stream.
 ARROW_HEAD = b"ARROW1"
@@ -73,6 +75,24 @@ def texts_of_mixed(
             raise InputError(f"columns.{name}: holds {among}; write all of them as texts, or exclude it")
         mixed.append(name)
     return _with_texts(relation, mixed, decimal)
+
+
+def moments_in_utc(connection: duckdb.DuckDBPyConnection, relation: str, columns: Mapping[str, Column]) -> str:
+    """The relation with moments in UTC where texts with an offset are dates, as DuckDB reads a column of such moments.
+
+    Beside a single other text it reads none of them, and everybody's clock would stay as it is.
+    """
+    texts = [row[0] for row in connection.execute(f"DESCRIBE FROM {relation}").fetchall() if row[1] == "VARCHAR"]
+    changed = []
+    for name in texts:
+        if (column := columns.get(name)) is not None and column.type is ColumnType.DATE:
+            value = quoted(name)
+            moment = f"TRY_CAST({value} AS TIMESTAMPTZ) AT TIME ZONE 'UTC'"
+            changed.append(
+                f"CASE WHEN regexp_matches({value}, {literal(WITH_OFFSET)}) "
+                f"THEN coalesce(strftime({moment}, '%Y-%m-%d %H:%M:%S.%f'), {value}) ELSE {value} END AS {value}"
+            )
+    return f"(SELECT * REPLACE ({', '.join(changed)}) FROM {relation})" if changed else relation
 
 
 def _json_columns(connection: duckdb.DuckDBPyConnection, relation: str) -> list[str]:

@@ -23,6 +23,7 @@ from anon_pipeline.engine.plain_tables import (
     ARROW_FILES,
     ARROW_HEAD,
     JSON_FILES,
+    moments_in_utc,
     store_arrow,
     store_json,
     texts_of_json,
@@ -180,10 +181,13 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
             return
         with _relation(connection, kind, source, path, scratch, Asked(columns, by_itself)) as (rows, files):
             plain = with_fields(connection, rows, source, label)
-            if kind == "json" and by_itself:
-                plain = texts_of_json(connection, plain, source.decimal)
-            elif kind == "json":
-                plain = texts_of_mixed(connection, plain, columns, source.decimal)
+            if kind == "json":
+                decimal = source.decimal
+                if by_itself:
+                    plain = texts_of_json(connection, plain, decimal)
+                else:
+                    plain = texts_of_mixed(connection, plain, columns, decimal)
+                plain = moments_in_utc(connection, plain, columns)
             plain = as_stated(connection, plain, source, columns, by_itself)
             yield OpenSource(plain, label, files if plain == rows else (), by_values=kind in STATE_NO_TYPES)
     except duckdb.OutOfMemoryException:

@@ -111,3 +111,17 @@ def test_init_looks_at_texts_among_numbers(tmp_path: Path) -> None:
     age, _, more = found.columns
     assert (age.type, age.role, found.missing) == ("numeric", "quasi_identifier", ("N/A",))
     assert "lists" in more.why
+
+
+@pytest.mark.parametrize("said", [{}, {"format": "%d.%m.%Y"}])
+@pytest.mark.parametrize("offset", ["+02:00", "+0200", "-03", ".250-03:30", "Z", ""])
+def test_the_clock_of_everybody_does_not_hang_on_the_text_of_somebody(
+    tmp_path: Path, offset: str, said: dict[str, object]
+) -> None:
+    """Beside a single "?" of somebody who is left out, everybody was shown hours apart from where they were without."""
+    moments = [f"2024-05-0{1 + place % 4}T10:00:00{offset}" for place in range(8)]
+    facts = [
+        stored(tmp_path / str(place), [*moments, odd], "json", {"type": "date", **said}, missing=["?", "5"])
+        for place, odd in enumerate([moments[0], "?", 5, None])
+    ]
+    assert len({fact.content_hash for fact in facts}) == 1
