@@ -181,12 +181,10 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
             return
         with _relation(connection, kind, source, path, scratch, Asked(columns, by_itself)) as (rows, files):
             plain = with_fields(connection, rows, source, label)
-            if kind == "json":
-                decimal = source.decimal
-                if by_itself:
-                    plain = texts_of_json(connection, plain, decimal)
-                else:
-                    plain = texts_of_mixed(connection, plain, columns, decimal)
+            if kind == "json" and by_itself:
+                plain = texts_of_json(connection, plain, source.decimal)
+            elif kind == "json":
+                plain = texts_of_mixed(connection, plain, columns, source.decimal)
                 plain = moments_in_utc(connection, plain, columns)
             plain = as_stated(connection, plain, source, columns, by_itself)
             yield OpenSource(plain, label, files if plain == rows else (), by_values=kind in STATE_NO_TYPES)

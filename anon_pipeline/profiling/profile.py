@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import Survey
+from anon_pipeline.engine.plain_tables import JSON_FILES
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.errors import InputError
 from anon_pipeline.profiling import identifiers, separation
@@ -153,7 +154,7 @@ def profile(survey: Survey, reading: Reading, named: str | None = None) -> Profi
         why = proposal.why
         if "type" not in written[1] and _holds_negatives_of_accounts(survey, proposal):
             why += f"; {REMARK}"
-        if _is_read_without_offsets(survey, proposal):
+        if not reading.source.path.lower().endswith(JSON_FILES) and _is_read_without_offsets(survey, proposal):
             why += f"; {WITHOUT_OFFSETS}"
         proposals[name] = replace(proposal, why=why, format=written[0], asked=asked, levels=levels, unit=unit)
     return Profile(

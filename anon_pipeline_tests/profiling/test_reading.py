@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -370,6 +371,11 @@ def test_moments_without_their_offset_are_remarked(engine: DuckDBEngine, tmp_pat
         proposed(engine, folder, file)
         said = "read as the clocks show, without the offset" in (folder / "data/people/release.yaml").read_text()
         assert said is remarked, offset
+    moments = [{"age": 20 + row % 40, "seen": f"2024-05-01T1{row % 9}:00:00+02:00"} for row in range(90)]
+    (tmp_path / "people.json").write_text(json.dumps([*moments, {"age": 30, "seen": "?"}]))
+    proposed(engine, tmp_path / "json", tmp_path / "people.json")
+    text = (tmp_path / "json/data/people/release.yaml").read_text()
+    assert "without the offset" not in text and "type: date" in text, "a column of dates of JSON is taken in UTC"
 
 
 def test_an_order_that_a_parquet_file_states_becomes_levels(engine: DuckDBEngine, tmp_path: Path) -> None:
