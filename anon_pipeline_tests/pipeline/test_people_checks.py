@@ -391,7 +391,7 @@ def test_a_number_is_known_that_a_class_shows_to_a_millionth(engine: DuckDBEngin
 
 
 def test_unknown_numbers_are_found_among_many(engine: DuckDBEngine, tmp_path: Path) -> None:
-    """A table of each number beside each had 180 GB here: a million people with pays of their own ended so."""
+    """A table of each number beside each would have 180 GB here; a million people with many amounts took 12."""
     pay = np.arange(150_000) * 3.0
     pd.DataFrame({"pay": [*pay, 1.0, 5e8]}).to_parquet(tmp_path / "data.parquet", index=False)
     (domain,) = engine.domains(tmp_path / "data.parquet", {"pay": ColumnType.NUMERIC})

@@ -115,10 +115,10 @@ def test_a_column_of_identifiers_with_some_typos_is_overlooked(kind: str, seed: 
 def test_random_numbers_are_taken_for_identifiers(seed: int, digits: int, n: int, step: int, consecutive: bool) -> None:
     """Random, rounded and consecutive numbers of every length: by the stated rate no example in a million is one.
 
-    But for consecutive ones of nine or ten digits: they may be the birth numbers of one day. Czech ones had no check
-    digit until 1954, and Danish ones need none since 2007.
+    But for consecutive ones that may be birth numbers of one day: Czech ones of nine digits had no check digit until
+    1954, and Danish ones of ten need none since 2007.
     """
-    assume(not (consecutive and digits in (9, 10)))
+    assume(not (consecutive and digits == 9))
     generator = random.Random(seed)
     low, high = 10 ** (digits - 1), 10**digits - 1
     if consecutive:
@@ -126,7 +126,8 @@ def test_random_numbers_are_taken_for_identifiers(seed: int, digits: int, n: int
         values = [str(start + i * step) for i in range(n)]
     else:
         values = [str(generator.randint(low, high) // step * step) for _ in range(n)]
-    assert by_values(list(dict.fromkeys(values))) is None
+    found = by_values(list(dict.fromkeys(values)))
+    assert found is None or (consecutive and digits == 10 and "Danish CPR" in found.why)
 
 
 @pytest.mark.long
