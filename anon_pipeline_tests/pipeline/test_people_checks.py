@@ -128,6 +128,21 @@ def test_what_not_even_everybody_together_meets_is_told_before_any_work(tmp_path
     require_possible(SPEC, engine, tmp_path / "people.parquet", types)
 
 
+@pytest.mark.parametrize("kind", ColumnType)
+def test_a_grid_of_categories_is_told_before_any_work(tmp_path: Path, kind: ColumnType) -> None:
+    people(60).to_parquet(tmp_path / "people.parquet")
+    columns = policy()["columns"]
+    spec = ReleaseSpec.model_validate(
+        policy() | {"columns": {**columns, "age": {"role": "quasi_identifier", "grid": 5}}}
+    )
+    engine, types = DuckDBEngine(tmp_path / "spill"), {"ill": ColumnType.CATEGORICAL, "age": kind}
+    if kind is ColumnType.CATEGORICAL:
+        with pytest.raises(InputError, match=r"^columns\.age\.grid: "):
+            require_possible(spec, engine, tmp_path / "people.parquet", types)
+    else:
+        require_possible(spec, engine, tmp_path / "people.parquet", types)
+
+
 # The candidate
 
 
