@@ -153,10 +153,15 @@ def read_attacked(given: Tables, knowledge: Knowledge, seed: int = 0) -> Attacke
 
 
 def content_order(table: pd.DataFrame, seed: int) -> IntArray:
-    """Positions of the rows in an order that depends only on their content and the seed; equal rows may swap."""
+    """Positions of the rows in an order that depends only on their content and the seed; equal rows may swap.
+
+    Equal rows do not stand together, so that the first of a table of a few kinds of people are of all kinds.
+    """
     plain = table.astype({name: object for name in table if isinstance(table[name].dtype, pd.CategoricalDtype)})
     content = pd.util.hash_pandas_object(plain, index=False).to_numpy(dtype=np.uint64)
     mixed = content ^ np.uint64((seed * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64)
+    equal = pd.Series(content).groupby(content).cumcount().to_numpy(np.uint64)
+    mixed += equal * np.uint64(0x9E3779B97F4A7C15)
     for multiplier, shift in ((0xBF58476D1CE4E5B9, 31), (0x94D049BB133111EB, 29)):  # splitmix64
         mixed = (mixed ^ (mixed >> np.uint64(shift))) * np.uint64(multiplier)
     return np.argsort(mixed, kind="stable").astype(np.int64)

@@ -93,8 +93,10 @@ class Bound:
 def control_people(hashes: IntArray, spec: ReleaseSpec, key: Key) -> npt.NDArray[np.bool_]:
     """The people who are kept out, drawn by their content hashes under the private key, shape (n,).
 
-    Every run under the same key draws the same people, in any order of rows. At least 500 and at most 5,000 people, but
-    no more than a third; equal people stay together, which can add a few.
+    Every run under the same key draws the same people, in any order of rows, and so many of equal people; which of
+    them does not matter. At least 500 and at most 5,000 people, but no more than a third. If equal people were drawn
+    together, no control person could have a double in the release, as people in it have, and every attack on a table
+    of few columns would seem to succeed.
 
     The whole key draws, and not a seed. A release shows who of the others was kept out. With a short seed, whoever
     knows the others would try all seeds, and then rule out every value with which a person would have been drawn
@@ -103,11 +105,11 @@ def control_people(hashes: IntArray, spec: ReleaseSpec, key: Key) -> npt.NDArray
     size = min(max(500, round(spec.audit.share * len(hashes))), 5_000, len(hashes) // 3)
     if not size:
         return np.zeros(len(hashes), dtype=bool)
-    drawn = np.empty(len(hashes), dtype=np.uint64)
+    drawn, number = np.empty(len(hashes), dtype=np.uint64), pd.Series(hashes).groupby(hashes).cumcount().to_numpy()
     for start in range(0, len(hashes), DRAWN_TOGETHER):
-        part = hashes[start : start + DRAWN_TOGETHER]
-        block = np.stack([part, np.zeros_like(part)], axis=1).view(np.uint64)
-        drawn[start : start + len(part)] = key.pseudorandom("control people", spec.dataset, block)[:, 0]
+        part = slice(start, start + DRAWN_TOGETHER)
+        block = np.stack([hashes[part], number[part]], axis=1).view(np.uint64)
+        drawn[part] = key.pseudorandom("control people", spec.dataset, block)[:, 0]
     chosen: npt.NDArray[np.bool_] = drawn <= np.partition(drawn, size - 1)[size - 1]
     return chosen
 

@@ -220,7 +220,7 @@ class Engine(Protocol):
     def sample(
         self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int, left_out: Cells | None = None
     ) -> Batch:
-        """The `size` people of the smallest content hash, a row each, in the order of their hash.
+        """`size` people whom their content draws, equal people one by one; a row each, in the order of their hash.
 
         Nobody in the cells `left_out` is among them. Only with these the rows have a key.
         """
@@ -256,8 +256,8 @@ class Engine(Protocol):
         With `distinct`, people with the same values are one row; their class is in the last column.
         """
 
-    def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
-        """Split a stored table in two: the people with these content hashes (ascending), and everybody else."""
+    def hold_out(self, table: Path, spec: ReleaseSpec, chosen: Mapping[int, int], kept: Path, held_out: Path) -> None:
+        """Split a stored table in two: so many people of each content hash, and everybody else."""
 
     def batches(
         self,
@@ -266,8 +266,12 @@ class Engine(Protocol):
         types: dict[str, ColumnType],
         domains: tuple[Domain, ...],
         hashed: bool = True,
+        together: bool = False,
     ) -> Iterator[Batch]:
-        """Everybody, in any order; a row may stand for several people who are equal in all released columns."""
+        """Everybody, in any order; a row may stand for several people who are equal in all released columns.
+
+        With `together`, it stands for all of these.
+        """
 
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
         """Unpack distinct keys, shape (C, q), into cells."""

@@ -80,15 +80,3 @@ def chosen_rows(batch: Batch, rows: IntArray) -> Batch:
         batch.key[rows],
         batch.people[rows],
     )
-
-
-def of_smallest_hashes(parts: list[Batch], size: int) -> Batch:
-    """The people of the `size` smallest hashes, in their order; equal hashes are equal people."""
-    joined = Batch(
-        pd.concat([part.features for part in parts], ignore_index=True),
-        pd.concat([part.target for part in parts], ignore_index=True),
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")),
-    )
-    order = np.argsort(joined.hash, kind="stable")
-    reached = np.cumsum(joined.people[order])
-    return chosen_rows(joined, order[: int(np.searchsorted(reached, size)) + 1])

@@ -62,6 +62,19 @@ def sample_hash(lanes: Lanes) -> IntArray:
     return chosen
 
 
+def draws_of(hashes: IntArray, number: IntArray) -> IntArray:
+    """63 bits per person, to choose people who may be equal: each of them is as likely as anybody else.
+
+    Parameters
+    ----------
+    hashes : the hash of each person's content (`sample_hash`), which draws the first of equal people, shape (n,)
+    number : each person's number among their equals, from 0, shape (n,)
+    """
+    bits = hashes.astype(np.uint64) + number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    _mix(bits)
+    return np.where(number == 0, hashes, (bits >> np.uint64(1)).astype(np.int64))
+
+
 def _values(column: pa.Array) -> list[Lanes]:
     """64 bits per value and lane, two arrays of shape (n,)."""
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -19,15 +19,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
-from anon_pipeline.engine.batches import as_batch, chosen_rows, exact_frame, numbers, of_smallest_hashes, outside, texts
+from anon_pipeline.engine.batches import as_batch, exact_frame, numbers, outside, texts
 from anon_pipeline.engine.binning import bins_of, domain_of
-from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes, sample_hash
+from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes
 from anon_pipeline.engine.counted_people import counted_people
 from anon_pipeline.engine.counting import CountingEngine
 from anon_pipeline.engine.expressions import (
@@ -41,8 +40,10 @@ from anon_pipeline.engine.expressions import (
     repeated,
 )
 from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
+from anon_pipeline.engine.held_out import HeldOut
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import in_storage, value_expressions, with_decimals
+from anon_pipeline.engine.samples import sample_of
 from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
@@ -136,19 +137,16 @@ class SqlEngine(CountingEngine):
     def sample(
         self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType], size: int, left_out: Cells | None = None
     ) -> Batch:
-        """Batch by batch; only people who may still have one of the smallest hashes are kept."""
-        parts: list[Batch] = []
-        gathered, largest = 0, None
-        batches = self.batches(table, spec, types, () if left_out is None else left_out.domains)
-        for batch in batches if left_out is None else outside(left_out, batches):
-            parts.append(batch if largest is None else chosen_rows(batch, np.flatnonzero(batch.hash <= largest)))
-            gathered += len(parts[-1].hash)
-            if gathered > 2 * size + 100_000:
-                parts = [of_smallest_hashes(parts, size)]
-                gathered, largest = len(parts[0].hash), parts[0].hash[-1]
-        best = of_smallest_hashes(parts, size)
-        alone = chosen_rows(best, np.repeat(np.arange(len(best.hash)), best.people)[:size])
-        return Batch(alone.features, alone.target, alone.hash, alone.key, np.ones(len(alone.hash), dtype=np.int64))
+        domains = () if left_out is None else left_out.domains
+        # Equal people must be counted together, to be drawn one by one; without identifiers, and as stored, they are.
+        together = bool(spec.with_role(Role.IDENTIFIER) or spec.masks) and self._people(table) > size
+        batches = self.batches(table, spec, types, domains, together=together)
+        return sample_of(batches if left_out is None else outside(left_out, batches), size)
+
+    def _people(self, table: Path) -> int:
+        with self._session() as session:
+            relation = session.parquet(table)
+            return int(session.rows(f"SELECT {people_counted(session.storage(relation))} FROM {relation}")[0][0] or 0)
 
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
         with self._session() as session:
@@ -172,9 +170,8 @@ class SqlEngine(CountingEngine):
             storage = session.storage(relation)
             chosen = ""
             if about is not None:
-                people = int(session.rows(f"SELECT {people_counted(storage)} FROM {relation}")[0][0] or 0)
                 names = ", ".join(quoted(name) for name in storage if name != PEOPLE)
-                chosen = f" WHERE hash({names}) % {max(people // about, 1)} = 0"
+                chosen = f" WHERE hash({names}) % {max(self._people(table) // about, 1)} = 0"
             people_found = session.arrow(f"SELECT * FROM {relation}{chosen}")
         if PEOPLE not in storage:
             return people_found
@@ -215,17 +212,15 @@ class SqlEngine(CountingEngine):
                     column = pa.array(new_values(rows.column(of)), pa.int64())
                     writer.write_batch(pa.RecordBatch.from_arrays([*rows.columns, column], schema=schema))
 
-    def hold_out(self, table: Path, spec: ReleaseSpec, hashes: IntArray, kept: Path, held_out: Path) -> None:
+    def hold_out(self, table: Path, spec: ReleaseSpec, chosen: Mapping[int, int], kept: Path, held_out: Path) -> None:
         with self._session() as session:
-            relation = session.parquet(table)
-            query = f"SELECT {', '.join(quoted(name) for name in session.storage(relation))} FROM {relation}"
-            schema = session.schema(query)
+            query = f"SELECT * FROM {session.parquet(table)}"
+            schema, taken = session.schema(query), HeldOut(chosen, spec.released)
             with pq.ParquetWriter(kept, schema) as inside, pq.ParquetWriter(held_out, schema) as outside:
                 for rows in session.stream(query):
-                    columns = [rows.column(name) for name in spec.released]
-                    chosen = pa.array(np.isin(sample_hash(row_hashes(columns, spec.released)), hashes))
-                    inside.write_batch(rows.filter(pc.invert(chosen)))
-                    outside.write_batch(rows.filter(chosen))
+                    staying, leaving = taken.split(rows)
+                    inside.write_batch(staying)
+                    outside.write_batch(leaving)
 
     def cells(self, domains: tuple[Domain, ...], key: IntArray, counts: IntArray, guidance: IntArray) -> Cells:
         # Packed as they are, keys in ascending order are codes in ascending order.
@@ -239,10 +234,16 @@ class SqlEngine(CountingEngine):
         types: dict[str, ColumnType],
         domains: tuple[Domain, ...],
         hashed: bool = True,
+        together: bool = False,
     ) -> Iterator[Batch]:
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
+            if together:
+                used = {*spec.released, *spec.features, spec.target, *(domain.name for domain in domains)}
+                names = ", ".join(quoted(name) for name in storage if name in used)
+                people = f"CAST({people_counted(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
+                relation = f"(SELECT {names}, {people} FROM {relation} GROUP BY {names})"
             packing = Packing.plan(domains)
             keys = [key_column(part) for part in range(len(packing.parts))]
             select = [quoted(name) for name in spec.released]

@@ -183,11 +183,12 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
 
 
 def _ordered(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
-    """How many rows stand in the source's order is drawn; not so how many people differ, which are the trials.
+    """How many rows stand in the source's order is drawn; how many people differ, which are the trials, is in steps.
 
     Which rows follow one another as in the source hangs on where each value puts a person among the others there.
     """
-    trials, noise = of.released, of.noise.of(str(finding["name"]))
+    noise = of.noise.of(str(finding["name"]))
+    trials = min(max(_number(attack.trials, of.released, noise.of("trials")), 1), of.released)
     chance = _blind(control, trials, of, noise.of("control"))
     rates = Rates(
         clopper_pearson(round(attack.rate * trials), trials, 0.999), chance, chance, others="rows in random order"

@@ -337,7 +337,7 @@ class Guide(Strict):
     predictions: Literal["out_of_fold", "in_sample"] = "out_of_fold"
     folds: int = Field(default=5, ge=2, le=50)
     spread: float = Field(default=1.0, ge=0, le=1e6)  # weight of the quasi-identifiers' own spread beside the guidance
-    sample: int = Field(default=500_000, ge=100)  # the most people on whom M is trained, chosen by content hash
+    sample: int = Field(default=500_000, ge=100)  # the most people on whom M is trained, drawn by their content
     orders: Literal["guidance", "both", "each"] = "both"  # of categories: by guidance, by frequency too, by each output
     targets: tuple[str, ...] = ()  # where one release serves several analyses: the spec's target, then the others
 
@@ -355,7 +355,7 @@ class Utility(Strict):
 
     models: tuple[BuiltInModel, ...] = ("linear",)  # beside the guide's own
     folds: int = Field(default=5, ge=2, le=50)
-    sample: int = Field(default=100_000, ge=100)  # the most people on whom it is measured, chosen by content hash
+    sample: int = Field(default=100_000, ge=100)  # the most people on whom it is measured, drawn by their content
 
 
 #: The bounds in `audit` that are one number each; those on attribute inference are one per column.

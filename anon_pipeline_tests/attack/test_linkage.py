@@ -133,6 +133,12 @@ def test_the_targets_drawn_follow_from_their_content_and_the_seed_on_every_machi
     assert shuffled[content_order(table.iloc[shuffled], 0)].tolist() == ORDER
 
 
+def test_the_first_people_of_a_few_kinds_are_of_all_kinds() -> None:
+    table = pd.DataFrame({"kind": np.repeat(["a", "b", "c", "d"], [400, 300, 200, 100])})
+    first = table["kind"].iloc[content_order(table, 0)[:200]].value_counts()
+    assert (first - [80, 60, 40, 20]).abs().max() < 25  # four standard deviations of the first
+
+
 def test_sizes_that_are_not_reported_are_tried_on_a_quarter_of_the_targets(monkeypatch):
     table = people(60, 1)
     tried, attempt = [], linkage._attempt

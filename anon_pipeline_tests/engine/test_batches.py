@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anon_pipeline.engine.base import Batch, Repetition, SourceFacts
-from anon_pipeline.engine.batches import of_smallest_hashes
+from anon_pipeline.engine.base import Repetition, SourceFacts
 from anon_pipeline.engine.content import sample_hash
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import PEOPLE
@@ -22,24 +18,6 @@ from anon_pipeline.tables import Domain
 from anon_pipeline_tests.people import write_spec
 
 QI = "quasi_identifier"
-
-
-def batch(hashes: list[int], people: list[int]) -> Batch:
-    x = pd.Series([float(number) for number in hashes])
-    key = np.empty((len(hashes), 0), dtype=np.int64)
-    return Batch(pd.DataFrame({"x": x}), x, np.array(hashes), key, np.array(people))
-
-
-@pytest.mark.parametrize(
-    ("size", "hashes"), [(1, [1]), (2, [1]), (3, [1, 3]), (4, [1, 3, 5]), (9, [1, 3, 5, 8]), (10, [1, 3, 5, 8])]
-)
-def test_the_smallest_hashes_are_chosen_until_there_are_people_enough(size: int, hashes: list[int]) -> None:
-    """The last row may stand for more people than are wanted; every row has a label of its own."""
-    found = of_smallest_hashes([batch([5, 1], [2, 2]), batch([8, 3], [4, 1])], size)
-    assert found.hash.tolist() == hashes
-    assert found.features["x"].tolist() == found.target.tolist() == hashes
-    assert found.features.index.tolist() == found.target.index.tolist() == [[1, 3, 0, 2][i] for i in range(len(hashes))]
-    assert found.people.tolist() == [2, 1, 2, 4][: len(hashes)]
 
 
 def test_a_batch_without_hashes_has_none_and_long_numbers_are_the_nearest_float(
@@ -64,26 +42,6 @@ def test_a_sample_is_drawn_by_the_upper_bits_of_the_first_lane() -> None:
     found = sample_hash(lanes)
     assert found.dtype == np.int64
     assert found.tolist() == [2**63 - 1, 2**62, 1, 1, 0]
-
-
-class OfHashes(DuckDBEngine):
-    """People of given hashes, in batches."""
-
-    def __init__(self, parts: list[list[int]]) -> None:
-        self.parts = parts
-
-    def batches(self, *_: Any) -> Iterator[Batch]:
-        return (batch(hashes, [1] * len(hashes)) for hashes in self.parts)
-
-
-@pytest.mark.parametrize("late", [5, 15, 25, 35])
-def test_a_smaller_hash_in_a_later_batch_takes_the_place_of_the_largest(late: int, tmp_path: Path) -> None:
-    """So many rows wait that they are thinned out before it comes."""
-    spec = write_spec(tmp_path, {"x": QI, "t": "sensitive"}, "people.csv")
-    first = [30, 10, 20, *range(40, 100_050)]
-    found = OfHashes([first, [late, 40], [99]]).sample(tmp_path, spec, {}, 3)
-    assert found.hash.tolist() == sorted([10, 20, 30, late])[:3]
-    assert found.people.tolist() == [1, 1, 1]
 
 
 def test_cells_are_in_the_order_of_their_codes_whatever_the_order_of_their_keys(engine: DuckDBEngine) -> None:

@@ -298,7 +298,18 @@ def test_rows_in_random_order_are_no_people() -> None:
         assert "picks the right record in 100 % of the cases" in kept_out["sentence"]
         assert "for rows in random order" in kept_out["sentence"]
         # How many people differ from all others, of whom each is tried once, follows from everybody's values.
-        assert kept_out["attack"]["trials"] == MEMBERS and kept_out["details"]["distinct_people"] is None
+        assert kept_out["attack"]["trials"] % 50 == 0 and kept_out["details"]["distinct_people"] is None
+
+
+@pytest.mark.parametrize(("different", "told_as"), [(79, 100), (80, 100), (81, 100), (5, 1), (900, 900)])
+def test_how_many_people_were_tried_by_their_rows_is_told_in_steps(different: int, told_as: int) -> None:
+    """All members were, it said: of 900 people of 80 kinds, what chance gives was certain to be a leak."""
+    right = round(0.6 * different)
+    rates = Rates(wilson(right, different), known(0.5), known(0.5), others="rows in random order")
+    one = finding("row order within groups", "linkability", Known(()), "picks", rates, {"distinct_people": different})
+    published = told(content([one]))["findings"][0]
+    assert published["attack"]["trials"] == told_as
+    assert (published["verdict"] == LEAK) == (different == 900)
 
 
 def test_a_sentence_says_what_the_figures_say() -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
 import pyarrow as pa
 
-from anon_pipeline.arrays import BoolArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine.content import row_hashes, sample_hash
 from anon_pipeline.home import Home
@@ -36,10 +37,16 @@ def drawn_people(home: Home, table: Linked, people: pa.Table) -> BoolArray:
         steps = {name: of_column for name, of_column in columns.items() if of_column}
         resources = Resources(table.dataset, key, Secrets(folder=folder), folder, ())
         return people_left(people, table.types, steps, cast(tuple[Technique, ...], spec.steps), resources)
-    released = [people.column(name).combine_chunks() for name in spec.released]
-    hashes = sample_hash(row_hashes(released, spec.released))
-    held_out = hashes[control_people(hashes, spec.model_copy(update={"dataset": table.dataset}), key)]
-    return ~np.isin(hashes, held_out)
+    hashes = _hashes(people, spec.released)
+    # Of people who are equal in that release so many are held out; which, their other columns settle, in any order.
+    order = np.lexsort((_hashes(people, people.column_names), hashes))
+    drawn = np.ones(len(hashes), dtype=bool)
+    drawn[order] = ~control_people(hashes[order], spec.model_copy(update={"dataset": table.dataset}), key)
+    return drawn
+
+
+def _hashes(people: pa.Table, names: Sequence[str]) -> IntArray:
+    return sample_hash(row_hashes([people.column(name).combine_chunks() for name in names], names))
 
 
 def _key(home: Home, table: Linked) -> Key:

@@ -70,7 +70,8 @@ def _hold_out(run: Run, folder: Path, read: SourceFacts) -> tuple[SourceFacts, d
     spec, engine, types = run.spec, run.engine, read.types()
     batches = engine.batches(folder / DATA, spec, types, ())
     hashes = np.concatenate([np.repeat(batch.hash, batch.people) for batch in batches])
-    chosen = np.unique(hashes[control_people(hashes, spec, run.key)])
+    drawn, people = np.unique(hashes[control_people(hashes, spec, run.key)], return_counts=True)
+    chosen = dict(zip(drawn.tolist(), people.tolist(), strict=True))
     everybody = folder / "everybody.parquet"
     (folder / DATA).rename(everybody)
     engine.hold_out(everybody, spec, chosen, folder / DATA, folder / CONTROL)
