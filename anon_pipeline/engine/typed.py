@@ -256,6 +256,7 @@ def _typed(
     missing: tuple[str, ...],
 ) -> TypedColumn:
     value, storage = _in_usual_types(quoted(name), storage)
+    value, storage = _whole_of_these(reader, source, value, storage)
     is_text = storage == "VARCHAR" or storage.startswith("ENUM")
     if is_text:
         markers = ", ".join(literal(marker) for marker in ("", *missing))
@@ -298,6 +299,20 @@ def _typed(
         value = f"CASE WHEN NOT {reader.is_nan(f'({value})::DOUBLE')} THEN ({value})::DOUBLE + 0.0 END"
         value = f"({value})::FLOAT" if storage == "FLOAT" else value
     return TypedColumn(name, kind, value, by_values=is_text or source.by_values)
+
+
+def _whole_of_these(reader: Reader, source: OpenSource, value: str, storage: str) -> tuple[str, str]:
+    """Numbers and their type: whole where all people who are read have whole ones, whatever others in the file have.
+
+    Where a file states no types, one fraction of somebody who is not read has made floats of the column.
+    """
+    if not source.by_values or storage not in ("DOUBLE", *WIDE):
+        return value, storage
+    number = f"({value})::DOUBLE"
+    no_whole = f"({reader.is_nan(number)} OR {number} <> floor({number}) OR abs({number}) >= {LARGEST})"
+    if _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {no_whole}"):
+        return value, storage
+    return f"({value})::BIGINT", "BIGINT"
 
 
 def _in_usual_types(value: str, storage: str) -> tuple[str, str]:

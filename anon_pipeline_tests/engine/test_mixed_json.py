@@ -103,6 +103,22 @@ def test_the_text_of_somebody_who_is_left_out_changes_nothing(tmp_path: Path, fr
         stored(tmp_path / "d", [*values, "9"], "json", {"type": "categorical"})
 
 
+@pytest.mark.parametrize("kind", ["numeric", "categorical"])
+@pytest.mark.parametrize("odd", [2.5, 1e300, 2**53 + 2, 2**62, 2**63 + 5, 10**25, None])
+def test_the_number_of_somebody_who_is_not_read_makes_no_floats(tmp_path: Path, kind: str, odd: object) -> None:
+    """One fraction outside of `where` showed 20.0 in place of 20 of everybody, and drew all folds anew."""
+    facts = [
+        stored(tmp_path / str(place), [*NUMBERS, last], "json", {"type": kind}) for place, last in enumerate([9, odd])
+    ]
+    assert len({fact.content_hash for fact in facts}) == 1
+    assert {fact.columns[0].storage for fact in facts} == {"BIGINT"}
+
+
+def test_a_fraction_of_somebody_who_is_read_makes_floats(tmp_path: Path) -> None:
+    facts = stored(tmp_path / "p", [*NUMBERS, 2.5, 9], "json", {"type": "numeric"})
+    assert facts.columns[0].storage == "DOUBLE"
+
+
 def test_init_looks_at_texts_among_numbers(tmp_path: Path) -> None:
     """The column was left out as one of lists; it asks now whether the text stands for "not known"."""
     rows = [{"age": 20 + place % 40 if place else "N/A", "ill": "ny"[place % 2], "more": [1]} for place in range(200)]

@@ -190,3 +190,34 @@ def test_no_code_of_somebody_decides_how_others_are_shown(
     stored = pq.read_table(tmp_path / "stored.parquet").to_pylist()
     found = [row["area"] for row in stored if row["ill"] == "no" or row["area"] is None]
     assert sorted(found, key=str) == sorted(shown, key=str)
+
+
+@pytest.mark.parametrize("left_out", [True, False], ids=["no target", "where"])
+@pytest.mark.parametrize("ending", ["sav", "dta", "xpt"])
+def test_no_number_of_somebody_who_is_not_read_decides_a_type(
+    left_out: bool, ending: str, tmp_path: Path, engine: DuckDBEngine
+) -> None:
+    """The attacker knows everybody but one, who has no target or is outside of `where`: had they a fraction?"""
+    content: dict[str, Any] = {
+        "dataset": "people",
+        "source": {"path": f"people.{ending}"} | ({} if left_out else {"where": "read = 1"}),
+        "target": "ill",
+        "columns": {
+            "age": {"role": "quasi_identifier", "type": "numeric"},
+            "code": {"role": "insensitive", "type": "categorical"},
+            "ill": {"role": "sensitive", "type": "categorical"},
+            "read": {"role": "exclude"},
+        },
+        "privacy": {"k_anonymity": {"k": 2}},
+    } | ({"missing_target": "leave_out"} if left_out else {})
+    (tmp_path / "release.yaml").write_text(yaml.safe_dump(content))
+    write = {"sav": pyreadstat.write_sav, "dta": pyreadstat.write_dta, "xpt": pyreadstat.write_xport}[ending]
+    found = set()
+    for age, code in [(9.0, 2.0), (2.5, 2.0), (9.0, 1.5), (2.0**53, 1e17)]:
+        of_last = [np.nan if left_out else 0.0]
+        frame = pd.DataFrame({"age": [20.0, 21, 20, 21, age], "code": [1.0, 2, 1, 2, code]})
+        write(frame.assign(ill=[0.0, 1, 1, 0, *of_last], read=[1.0, 1, 1, 1, 0]), str(tmp_path / f"people.{ending}"))
+        facts = engine.store_source(ReleaseSpec.load(tmp_path), tmp_path / "stored.parquet")
+        found.add((facts.content_hash, *(column.storage for column in facts.columns)))
+    assert len(found) == 1
+    assert {column.storage for column in facts.columns} == {"BIGINT"}
