@@ -26,6 +26,15 @@ MOSTLY = 0.95
 MISSING, OTHERS = "missing", "all others"
 
 
+#: What is added to a number of people before it decides anything, by the name of what it decides.
+Noise = Callable[[str], int]
+
+
+def exactly(_: str) -> int:
+    """No noise, for groups of people who are published or of figures that nobody else sees."""
+    return 0
+
+
 @dataclass(frozen=True, eq=False)
 class ValueGroups:
     """Groups of the values of a column.
@@ -42,18 +51,21 @@ class ValueGroups:
     place: Callable[[npt.NDArray[np.generic]], IntArray] | None = None
 
 
-def group_values(domain: Domain, smallest: int, alone: int = 0) -> ValueGroups:
+def group_values(domain: Domain, smallest: int, alone: int = 0, noise: Noise = exactly) -> ValueGroups:
     """Groups of at least `smallest` people each; none at all where the whole table has fewer.
+
+    With noise, no single person's number decides where a column is cut; groups are then about as large.
 
     Parameters
     ----------
     smallest : people in every group, that of all rare values together included
     alone : people in every other group
+    noise : that of an ordered column; of categories, `domain.counts` may have noise
     """
     if int(domain.counts.sum()) < max(smallest, 1):
         return ValueGroups((), np.full(len(domain), -1))
     if domain.ordered and len(domain.values):
-        return _ranges(domain, smallest, max(smallest, alone))
+        return _ranges(domain, smallest, max(smallest, alone), noise)
     return _categories(domain, smallest, max(smallest, alone))
 
 
@@ -71,14 +83,16 @@ def _categories(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     return ValueGroups(tuple(labels), of_code)
 
 
-def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
+def _ranges(domain: Domain, smallest: int, alone: int, noise: Noise) -> ValueGroups:
     known = domain.counts[1:]
-    index, unit = _calendar(domain)
+    inner = _inner(domain.values, known, noise)
+    index, unit = _calendar(domain, domain.values[[0, -1]] if noise is exactly else inner)
     values = index(domain.values)
     # No single person decides how groups are written: among whole numbers a fraction goes with the one below it.
-    whole = bool(known[values % 1 == 0].sum() >= MOSTLY * known.sum())
-    edges = _edges(values, known, whole)
+    whole = bool(known[values % 1 == 0].sum() + noise("whole") >= MOSTLY * known.sum())
+    edges = _edges(index(inner), whole)
     counts = np.bincount(np.searchsorted(edges, values, "right"), weights=known, minlength=len(edges) + 1)
+    counts += [noise(f"below {edge}") for edge in [*edges.tolist(), "all"]]
     kept = _far_enough_apart(edges, counts.astype(np.int64), alone)
     labels = _labels(kept, unit, whole)
 
@@ -86,31 +100,45 @@ def _ranges(domain: Domain, smallest: int, alone: int) -> ValueGroups:
         return np.searchsorted(kept, index(other), "right").astype(np.int64)
 
     of_code = np.r_[0, place(domain.values)].astype(np.int64)
-    missing = int(domain.counts[0])
+    missing = int(domain.counts[0]) + noise(MISSING)
     if missing >= smallest and known.sum() >= smallest:
         labels, of_code[0] = [*labels, MISSING], len(labels)
-    elif missing:  # too few for a group of their own: they join the smallest group
+    elif missing > 0:  # too few for a group of their own: they join the smallest group
         sizes = np.bincount(of_code[1:], weights=known, minlength=len(labels))
-        of_code[0] = int(np.argmin(sizes))
+        of_code[0] = int(np.argmin(sizes + [noise(label) for label in labels]))
         labels[of_code[0]] += f" or {MISSING}"
     return ValueGroups(tuple(labels), of_code, place)
 
 
-def _calendar(domain: Domain) -> tuple[Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]], str]:
-    """How values become numbers that are cut at round ones: dates become years, months or days since 1970."""
+def _inner(values: npt.NDArray[np.generic], counts: IntArray, noise: Noise) -> npt.NDArray[np.generic]:
+    """The 2nd and the 98th percentile."""
+    reached = np.cumsum(counts)
+    ranks = [share * reached[-1] + noise(f"rank {share}") for share in (0.02, 0.98)]
+    inner: npt.NDArray[np.generic] = values[np.searchsorted(reached, np.clip(ranks, 0, reached[-1]))]
+    return inner
+
+
+def _calendar(
+    domain: Domain, ends: npt.NDArray[np.generic]
+) -> tuple[Callable[[npt.NDArray[np.generic]], npt.NDArray[np.generic]], str]:
+    """How values become numbers that are cut at round ones: dates become years, months or days since 1970.
+
+    Parameters
+    ----------
+    ends : two values; of how far they lie apart the unit of dates follows
+    """
     if domain.type is not ColumnType.DATE:
         return lambda values: values, ""
-    first, last = domain.readable(domain.values[[0, -1]]).astype("datetime64[D]").astype(np.int64)
+    first, last = domain.readable(ends).astype("datetime64[D]").astype(np.int64)
     unit = "Y" if last - first >= 3 * 365 else "M" if last - first >= 90 else "D"
     return lambda values: domain.readable(values).astype(f"datetime64[{unit}]").astype(np.int64), unit
 
 
-def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> npt.NDArray[np.generic]:
-    """At most MOST - 1 multiples of 1, 2 or 5 times a power of ten, between the 2nd and the 98th percentile."""
-    reached = np.cumsum(counts)
-    low, high = (values[np.searchsorted(reached, share * reached[-1])] for share in (0.02, 0.98))
+def _edges(inner: npt.NDArray[np.generic], whole: bool) -> npt.NDArray[np.generic]:
+    """At most MOST - 1 multiples of 1, 2 or 5 times a power of ten, between two numbers."""
+    low, high = inner
     if float(low) == float(high):  # nearly everybody has one number, or numbers that floats do not tell apart
-        return np.array([low, low + 1]) if whole else values[:0]
+        return np.array([low, low + 1]) if whole else inner[:0]
     exponent = int(np.floor(np.log10(float(high) - float(low)))) - 1
     steps = (mantissa * 10.0**power for power in range(exponent, exponent + 4) for mantissa in (1, 2, 5))
     for step in steps:
@@ -118,7 +146,7 @@ def _edges(values: npt.NDArray[np.generic], counts: IntArray, whole: bool) -> np
         if len(multiples) < MOST and (not whole or step >= 1):
             edges = np.round(multiples * step) if whole else np.round(multiples * step, 12)
             return edges.astype(np.int64) if whole else edges
-    return values[:0]
+    return inner[:0]
 
 
 def _far_enough_apart(edges: npt.NDArray[np.generic], counts: IntArray, smallest: int) -> npt.NDArray[np.generic]:

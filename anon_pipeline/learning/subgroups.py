@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -56,8 +57,8 @@ def subgroups(
 ) -> tuple[Subgroup, ...]:
     """The larger groups of each column, the rare values put together; the groups of a column hold everybody.
 
-    Which categories are a group of their own is decided with noise, and they are in the order of their names: that one
-    has more people than another, or just enough, would tell what the last person has.
+    Which categories are a group of their own and where numbers are cut is decided with noise, and categories are in the
+    order of their names: that one has more people than another, or just enough, would tell what the last person has.
 
     Parameters
     ----------
@@ -75,11 +76,9 @@ def subgroups(
     for column, (kind, storage) in columns.items():
         domain, codes = learn_domain(column, everybody[column])
         domain = replace(domain, type=kind, storage=storage)
-        if domain.ordered:
-            groups = group_values(domain, smallest * len(tests), alone)
-        else:
-            counted = replace(domain, counts=_with_noise(domain, seed))
-            groups = group_values(counted, smallest * len(tests) + MARGIN, alone)
+        counted = domain if domain.ordered else replace(domain, counts=_with_noise(domain, seed))
+        noise = partial(_drawn, seed, column, "cut")
+        groups = group_values(counted, smallest * len(tests) + MARGIN, alone, noise)
         if len(groups.labels) < 2:
             continue  # everybody is in one group: that is the whole table
         group = groups.of_code[codes]
@@ -109,10 +108,15 @@ def _with_noise(domain: Domain, seed: int) -> IntArray:
 
     The noise follows from the name of the category, so that it is the same in all releases.
     """
-    names = [f"{domain.name}\0{name}" for name in (None, *domain.values.tolist())]
-    seeds = [int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8, key=b"%d" % seed).digest()) for name in names]
-    drawn = np.array([np.random.default_rng(of).laplace(scale=NOISE) for of in seeds])
-    return np.where(domain.counts > 0, np.maximum(domain.counts + np.rint(drawn), 1), 0).astype(np.int64)
+    drawn = np.array([_drawn(seed, domain.name, name) for name in (None, *domain.values.tolist())])
+    return np.where(domain.counts > 0, np.maximum(domain.counts + drawn, 1), 0).astype(np.int64)
+
+
+def _drawn(seed: int, *names: str | None) -> int:
+    """Noise that follows from what it is for."""
+    named = "\0".join(map(str, names)).encode()
+    of = int.from_bytes(hashlib.blake2b(named, digest_size=8, key=b"%d" % seed).digest())
+    return round(np.random.default_rng(of).laplace(scale=NOISE))
 
 
 def _by_name(numbered: tuple[int, str]) -> tuple[bool, str]:

@@ -26,7 +26,7 @@ class Evidence:
     Attributes
     ----------
     source, people, candidate, utility : facts of the steps that made them; `people` were grouped
-    coarsened : bins by column, if there were too many distinct people
+    coarsened : bins by column, if there were too many distinct people; which columns, is published
     distinct_people : the classes in the source: people who share each combination of quasi-identifiers
     classes : the classes of the candidate, counted from its file
     beside_population : its class table with the population's people per class; None without a population
@@ -93,7 +93,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     attacks = attack_figures.audit(of.attacks, spec.audit, of.noise)
     return {
         "source": _source(spec, of.source),
-        "coarsened": of.coarsened,
+        "coarsened": [*of.coarsened],  # into how many bins says how many people have which values
         "rows": {
             "source": source.rows + of.people["held_out"],
             **_without_target(spec, source, of.noise),

@@ -170,11 +170,11 @@ def lead(content: Mapping[str, Any], quasi: list[str], what: str) -> str:
         sentences.append(f"{count(rows['waiting'])} are held back until enough others can be shown with them.")
     if rows.get("held_out"):
         sentences.append(f"{count(rows['held_out'])} were kept out of it so that it could be attacked.")
-    coarsened = part(content, "coarsened")
-    if coarsened:
-        bins = ", ".join(f"{name} ({count(number)} steps)" for name, number in coarsened.items())
+    coarsened = content.get("coarsened")
+    if coarsened and isinstance(coarsened, list | dict):  # with the number of bins in older manifests
+        names = ", ".join(map(str, coarsened))
         sentences.append(
-            f"There were too many distinct people to count, so these columns were coarsened first: {bins}."
+            f"There were too many distinct people to count, so these columns were coarsened first: {names}."
         )
     smallest = next(
         (finding.get("measured") for finding in content.get("verified") or [] if finding.get("name") == "k_anonymity"),

@@ -84,5 +84,7 @@ def test_people_who_were_counted_coarsely_are_not_said_to_be_counted_as_they_are
     told = "by their exact values more of them may be alone before"
     content = manifest_content()
     assert told not in read(content).text and told not in markdown.render(content)
-    content["coarsened"] = {"age": 64}
-    assert told in read(content).text and told in markdown.render(content)
+    for coarsened in (["age", "born"], {"age": 64, "born": 60}):  # an older manifest says into how many bins
+        content["coarsened"] = coarsened
+        assert told in read(content).text and told in markdown.render(content)
+        assert "these columns were coarsened first: age, born." in read(content).text
