@@ -99,10 +99,7 @@ class Home:
             If they cannot be created or written, belong to another user, or if their path cannot be part of a
             database's address.
         """
-        if any("\ud800" <= letter <= "\udfff" for letter in str(self.root)):
-            raise InputError(f"{str(self.root)!a}: is not UTF-8; set {VARIABLE} to another folder")
-        if any(letter in str(self.root) for letter in "?%"):  # not literal in the address of a database
-            raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
+        self._require_name()
         os.umask(0o077)  # other users can only read files that are made public on purpose
         try:
             if self.private.exists():  # whose home it is says more than that it cannot be written
@@ -120,10 +117,36 @@ class Home:
             raise InputError(
                 f"{self.root}: cannot be written ({error.strerror}); set {VARIABLE} to a folder of your own"
             ) from None
-        for folder in (self.releases, self.private):
-            if not os.access(folder, os.W_OK | os.X_OK):
-                raise InputError(f"{folder}: cannot be written; set {VARIABLE} to a folder of your own")
+        self._require_writable()
         return self
+
+    def require_usable(self) -> None:
+        """Refuse what `prepare` would, as far as that can be seen, and create nothing.
+
+        Raises
+        ------
+        InputError
+            As `prepare`.
+        """
+        self._require_name()
+        if self.private.exists():
+            self._require_own()
+        self._require_writable()
+        nearest = next(folder for folder in (self.root, *self.root.parents) if folder.exists())
+        if not self.root.exists() and not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
+            raise InputError(f"{self.root}: cannot be written; set {VARIABLE} to a folder of your own")
+
+    def _require_name(self) -> None:
+        """Refuse a path that cannot be part of a database's address."""
+        if any("\ud800" <= letter <= "\udfff" for letter in str(self.root)):
+            raise InputError(f"{str(self.root)!a}: is not UTF-8; set {VARIABLE} to another folder")
+        if any(letter in str(self.root) for letter in "?%"):  # not literal in the address of a database
+            raise InputError(f"{self.root}: a home has no ? and no % in its path; set {VARIABLE} to another folder")
+
+    def _require_writable(self) -> None:
+        for folder in (self.releases, self.private):
+            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+                raise InputError(f"{folder}: cannot be written; set {VARIABLE} to a folder of your own")
 
     @property
     def is_own(self) -> bool:

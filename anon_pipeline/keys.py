@@ -14,6 +14,7 @@ import logging
 import os
 import re
 import secrets
+import shlex
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -153,14 +154,8 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
         it is another key than before; a stored key is never replaced by a new one.
     """
     if spec.draws is not None:
-        return Secrets(folder=spec.folder).key(KeySource.model_validate(spec.draws.model_dump()))
-    place = kept_place(spec.dataset, home)
-    if not place.exists() and (home.releases / spec.dataset).is_dir():
-        raise InputError(
-            f"key: {place} is gone, and there are releases of {spec.dataset}; restore it from a backup, since the same "
-            "people under another key reveal more than either release does, or decide for a new one: `(umask 077; "
-            f"openssl rand -hex 32 > {place}; rm -f {_mark_place(spec.dataset, home)})`"
-        )
+        return _stated_key(spec, spec.draws)
+    _require_not_lost(spec.dataset, home)
     key, is_new = kept_key(spec.dataset, home)
     _require_former(spec.dataset, home, key)
     if is_new:
@@ -173,6 +168,40 @@ def private_key(spec: ReleaseSpec, home: Home) -> Key:
     return key
 
 
+def require_key(spec: ReleaseSpec, home: Home) -> None:
+    """Refuse what `private_key` refuses, and make nothing: neither a key, nor a mark, nor a folder.
+
+    Raises
+    ------
+    InputError
+        As `private_key`.
+    """
+    if spec.draws is not None:
+        _stated_key(spec, spec.draws)
+        return
+    _require_not_lost(spec.dataset, home)
+    place, mark = _place(spec.dataset, home), _mark_place(spec.dataset, home)
+    if place.exists():
+        key = Secrets().key(KeySource(file=str(place)))
+        _require_mark(spec.dataset, home, key, mark.read_text().strip() if mark.exists() else None)
+
+
+def _stated_key(spec: ReleaseSpec, place: Strict) -> Key:
+    return Secrets(folder=spec.folder).key(KeySource.model_validate(place.model_dump()))
+
+
+def _require_not_lost(dataset: str, home: Home) -> None:
+    """Refuse to go on without the key of former releases; the command in the message makes another one."""
+    place = _place(dataset, home)
+    if not place.exists() and (home.releases / dataset).is_dir():
+        key, mark = shlex.quote(str(place)), shlex.quote(str(_mark_place(dataset, home)))
+        raise InputError(
+            f"key: {place} is gone, and there are releases of {dataset}; restore it from a backup, since the same "
+            "people under another key reveal more than either release does, or decide for a new one: `(umask 077; "
+            f"openssl rand -hex 32 > {key}; rm -f {mark})`"
+        )
+
+
 def _require_former(dataset: str, home: Home, key: Key) -> None:
     """Refuse another key than the one that releases were drawn with: a restored one may be of an older time.
 
@@ -180,27 +209,41 @@ def _require_former(dataset: str, home: Home, key: Key) -> None:
     restored alone. As long as nothing is released, and in a home that has no mark yet, it follows the key. A key
     that the spec names under `draws` is in the hands of whoever states it, and has no mark.
     """
-    place, mark = _mark_place(dataset, home), key.derived("mark", dataset).hex()
+    place = _mark_place(dataset, home)
+    home.private_folder()
     with home.lock(f"key-{dataset}"):
         former = place.read_text().strip() if place.exists() else None
-        if former == mark:
-            return
-        if former is not None and (home.releases / dataset).is_dir():
-            raise InputError(
-                f"key: the private key of {dataset} is not the one that its releases were drawn with; restore that one "
-                "from a backup, since the same people under another key reveal more than either release does, or "
-                f"decide for the new one: `rm {place}`"
-            )
-        write_file(place, mark + "\n")
+        _require_mark(dataset, home, key, former)
+        if former != _mark(dataset, key):
+            write_file(place, _mark(dataset, key) + "\n")
+
+
+def _require_mark(dataset: str, home: Home, key: Key, former: str | None) -> None:
+    if former is None or former == _mark(dataset, key) or not (home.releases / dataset).is_dir():
+        return
+    raise InputError(
+        f"key: the private key of {dataset} is not the one that its releases were drawn with; restore that one "
+        "from a backup, since the same people under another key reveal more than either release does, or "
+        f"decide for the new one: `rm {shlex.quote(str(_mark_place(dataset, home)))}`"
+    )
+
+
+def _mark(dataset: str, key: Key) -> str:
+    return key.derived("mark", dataset).hex()
 
 
 def _mark_place(dataset: str, home: Home) -> Path:
-    return home.private_folder() / f"{dataset}.key-mark"
+    return home.private / f"{dataset}.key-mark"
+
+
+def _place(dataset: str, home: Home) -> Path:
+    return home.private / "keys" / f"{dataset}.key"
 
 
 def kept_place(dataset: str, home: Home) -> Path:
     """The file in which the key of a dataset is stored."""
-    return home.private_folder("keys") / f"{dataset}.key"
+    home.private_folder("keys")
+    return _place(dataset, home)
 
 
 def measuring_seed(spec: ReleaseSpec, home: Home) -> int:

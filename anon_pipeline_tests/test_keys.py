@@ -21,7 +21,7 @@ from anon_pipeline_tests.end_to_end.harness import policy
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    return Home(tmp_path / "home").prepare()
+    return Home(tmp_path / "a home").prepare()  # commands in messages quote the blank
 
 
 def test_a_key_is_made_once_and_for_its_owner_alone(home: Home) -> None:

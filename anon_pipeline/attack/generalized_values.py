@@ -6,6 +6,7 @@ We write "[25, 37]", "{a, b}", "37 or missing" and "*"; other tools write "[20, 
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Set
@@ -202,7 +203,7 @@ def _number(value: Any) -> float:
     if isinstance(value, str):
         point = read_point(value)
         return math.nan if point is None else point
-    if hasattr(value, "isoformat"):
+    if isinstance(value, datetime.date):  # a time of day is none, and is read as a text
         moment = pd.Timestamp(value)
         return float(_days(np.array([(moment if moment.tz is None else moment.tz_convert(None)).to_datetime64()]))[0])
     try:

@@ -16,7 +16,7 @@ import pandas as pd
 from scipy import sparse
 
 from anon_pipeline.arrays import FloatArray, IntArray
-from anon_pipeline.attack import generalized_values
+from anon_pipeline.attack import MOST_KNOWN, generalized_values
 from anon_pipeline.attack.boxes import Boxes, CategoryBoxes, Domain, OrderedBoxes
 from anon_pipeline.attack.generalized_values import numbers, texts
 from anon_pipeline.errors import InputError
@@ -45,8 +45,8 @@ class Knowledge:
         named = [*self.quasi_identifiers, *self.sensitive, *self.other]
         if not self.quasi_identifiers:
             raise InputError("an attacker needs at least one quasi-identifier")
-        if len(self.quasi_identifiers) > 65:
-            raise InputError("attacks know at most 65 quasi-identifiers")
+        if (known := len(self.quasi_identifiers)) > MOST_KNOWN:
+            raise InputError(f"attacks know at most {MOST_KNOWN} quasi-identifiers, and {known} are named; name fewer")
         if len(set(named)) < len(named):
             raise InputError("a column has one role: quasi-identifier, sensitive or other")
 

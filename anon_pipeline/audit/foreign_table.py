@@ -5,6 +5,7 @@ Files are read into the tables that `anon_pipeline.attack` needs, and columns ge
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -332,7 +333,7 @@ def _holds_dates(column: pd.Series) -> bool:
         return True
     values = column.dropna().unique()
     return bool(len(values)) and all(
-        bool(_DATE.fullmatch(value)) if isinstance(value, str) else hasattr(value, "isoformat") for value in values
+        bool(_DATE.fullmatch(value)) if isinstance(value, str) else isinstance(value, datetime.date) for value in values
     )
 
 
@@ -425,8 +426,8 @@ def _is_ordered(column: pd.Series, declared: ColumnType | None) -> bool:
         return True
     values = column.dropna().unique()
     texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):  # objects: dates and decimals are ordered, mixtures and booleans are not
-        return not texts and not any(isinstance(value, bool) for value in values)
+    if len(texts) < len(values):  # objects: dates and decimals are ordered, mixtures, booleans and times of day are not
+        return not texts and not any(isinstance(value, bool | datetime.time) for value in values)
     if not texts:
         return False
     return all(map(_DATE.fullmatch, texts)) or all(_is_number(text) for text in texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -243,7 +244,7 @@ def show_new_dataset(name: str, new_dataset: NewDataset) -> None:
         decide = "no line is left open, but read each: a reason stands above each column"
     sentences = [f"wrote {new_dataset.file}; {decide}"]
     sentences += [f"  line {line}, {question.place}: {question.question}" for line, question in new_dataset.open]
-    sentences.append(f"then: anon-pipeline run {new_dataset.file.parent}")
+    sentences.append(f"then: anon-pipeline run {shlex.quote(str(new_dataset.file.parent))}")
     for sentence in sentences:
         out.print(sentence, highlight=False, soft_wrap=True)
 

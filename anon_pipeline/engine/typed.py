@@ -202,9 +202,13 @@ def check_columns(names: Collection[str], label: str, spec: ReleaseSpec) -> None
         if near := did_you_mean(name, unnamed):
             raise InputError(f"columns: {label} has no column {name}; {near}correct the name or remove it")
     if unnamed:
+        renamed = absent and (
+            f", and where one is a column of the spec that is not there ({', '.join(absent)}) under a new name, write "
+            f"source.rename, such as {{{unnamed[0]}: {absent[0]}}}"
+        )
         raise InputError(
             f"columns: {label} has columns without a role: {', '.join(unnamed)}; "
-            "give each a role (exclude leaves it out)"
+            f"give each a role (exclude leaves it out){renamed or ''}"
         )
     made = [name for name, column in spec.columns.items() if name in names and column.made]
     if made:

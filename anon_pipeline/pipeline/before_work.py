@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
+from anon_pipeline.attack import MOST_KNOWN
 from anon_pipeline.engine.first_look import FirstLook, first_look
 from anon_pipeline.engine.sources import require_there
 from anon_pipeline.errors import InputError
@@ -39,6 +40,7 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
     if isinstance(spec.guide.model, ImportedModel):
         require_code("guide.model.import", spec.guide.model.import_)
     _require_files(spec)
+    _require_attackable(spec)
     if spec.is_synthetic:  # people are read for noisy counts only
         require_there(spec)
         return FirstLook()
@@ -58,6 +60,16 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
     return looked
+
+
+def _require_attackable(spec: ReleaseSpec) -> None:
+    """Refuse more quasi-identifiers than the attacks know, which come after nearly everything else."""
+    number = len(spec.quasi_identifiers)
+    if spec.audit.enabled and not spec.is_synthetic and not spec.aggregates and number > MOST_KNOWN:
+        raise InputError(
+            f"columns: {number} have the role quasi_identifier, and the attacks of the audit know at most "
+            f"{MOST_KNOWN}; exclude those that matter least, or leave the attacks out (audit: {{enabled: false}})"
+        )
 
 
 def _require_files(spec: ReleaseSpec) -> None:

@@ -11,6 +11,7 @@ from anon_pipeline.anonymize.description import hierarchies_of
 from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.engine.first_look import FirstLook
 from anon_pipeline.home import Home
+from anon_pipeline.keys import require_key
 from anon_pipeline.learning.models import rounds_of
 from anon_pipeline.pipeline.before_work import require_startable
 from anon_pipeline.pipeline.graph import graph_of
@@ -69,7 +70,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     ------
     InputError
         As in a run, for errors in the spec, in the files that it names, in the rows of the source and in the
-        destinations.
+        destinations, and for a private zone or a key that the run could not use.
     Refused
         If a manifest of a former release differs from the published one.
     """
@@ -77,6 +78,8 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     hierarchies_of(spec)
     require_an_answer(home, spec)
     require_one_dataset(home, spec)
+    home.require_usable()
+    require_key(spec, home)
     looked = require_startable(spec, however_large=True)
     require_ready(spec.publish, spec.folder)
     graph = graph_of(spec)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from contextlib import suppress
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def require_one_dataset(home: Home, spec: ReleaseSpec) -> None:
             f"dataset: the last release of {spec.dataset} was of {last}, which is still there, and those before it of "
             f"{here}; two datasets of one name follow each other, so that readers of the one get the other: call "
             "one of them otherwise. If they are one, remove the spec that is no longer used, or "
-            f"`rm {_place(home, spec.dataset)}`"
+            f"`rm {shlex.quote(str(_place(home, spec.dataset)))}`"
         )
     log.warning(
         "%s: the last release was of %s, which is still there; this one follows it, replaces it as the current one, "

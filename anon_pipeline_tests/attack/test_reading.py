@@ -36,7 +36,7 @@ def category_boxes(release: Released) -> tuple[list[tuple[list[int], bool, int]]
 def test_attackers_know_65_columns_at_most() -> None:
     names = [f"c{number}" for number in range(66)]
     Knowledge(names[:65])
-    with pytest.raises(InputError, match="at most 65"):
+    with pytest.raises(InputError, match="know at most 65 quasi-identifiers, and 66 are named; name fewer"):
         Knowledge(names)
 
 

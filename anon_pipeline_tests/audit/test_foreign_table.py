@@ -217,6 +217,7 @@ def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_pa
         (["1", "-2.5", None], True),
         (["2020-01-02", None], True),
         ([True, False], False),
+        ([datetime.time(4, 6), datetime.time(23, 59)], False),
         (pd.array([True, False, None], dtype=object), False),
         (["1", "01234"], False),
         (["1", "one"], False),
@@ -246,6 +247,19 @@ def test_lists_that_nobody_asks_for_are_in_nobodys_way(tmp_path: Path) -> None:
     (tmp_path / "named").mkdir()
     with pytest.raises(InputError, match="visits holds lists or records; attacks need plain values"):
         attack_table(Files(people_there, people_there), Roles(["visits"]), tmp_path / "named")
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_times_of_day_are_known_as_they_are_written(tmp_path: Path, ending: str) -> None:
+    """They were taken for dates, and ended `attack` with an internal error, whatever was done with them."""
+    hours = [datetime.time(hour, 30, microsecond=micro) for hour, micro in ((1, 0), (2, 0), (3, 500), (4, 0))]
+    frame = pd.DataFrame({"hour": hours, "shift": hours[::-1], "ill": ["no", "yes"] * 2})
+    frame.to_parquet(tmp_path / "people.parquet")
+    table = tmp_path / f"table.{ending}"
+    frame.to_csv(table, index=False) if ending == "csv" else frame.to_parquet(table)
+    (tmp_path / "scratch").mkdir()
+    found = attack_table(Files(table, tmp_path / "people.parquet"), Roles(["hour"], ["ill"]), tmp_path / "scratch")
+    assert found.people == 4 and not any("shift" in note or "hour" in note for note in found.notes)
 
 
 def test_a_sheet_is_that_of_the_workbooks_that_have_it(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -323,6 +324,12 @@ def test_what_can_be_copied_is_not_folded_in_a_narrow_window(printed: Printed, m
     monkeypatch.setattr(tables.out, "width", 30)
     tables.show_new_dataset("people", profiled(2_000, 2_000))
     assert printed()[-1] == "then: anon-pipeline run data/people"
+
+
+def test_the_next_command_can_be_pasted_where_the_folder_has_a_blank(printed: Printed) -> None:
+    made = profiled(2_000, 2_000)
+    tables.show_new_dataset("people", replace(made, file=Path("our data/people/release.yaml")))
+    assert printed()[-1] == "then: anon-pipeline run 'our data/people'"
 
 
 def test_a_table_without_a_frame_begins_at_the_edge(capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,11 @@ def test_weights_add_up_to_as_many_people_but_for_rounding(
         (["x"], "columns: the source has no column y, z, t;"),
         (["x", "y", "z", "tt", "u"], "columns: the source has columns without a role: tt, u;"),
         (["x", "y", "town"], "columns: the source has columns without a role: town;"),
+        (
+            ["x", "y", "z", "county"],
+            "(exclude leaves it out), and where one is a column of the spec that is not there (t) under a new name, "
+            "write source.rename, such as {county: t}",
+        ),
         (["X", "y", "z", "t"], "columns: the source has no column x; did you mean X? correct the name or remove it"),
         (["x", "y", "z", "t", "made"], "columns: the source has made, which a step is said to make"),
         (["t", "z", "y", "x"], None),

@@ -26,6 +26,8 @@ def _l_diversity(values: int) -> Change:
     return lambda spec: spec["privacy"].update(l_diversity={"column": "ill", "l": values, "kind": "distinct"})
 
 
+QUASI_IDENTIFIER = {"role": "quasi_identifier", "type": "numeric"}
+
 TOLD: dict[str, tuple[Change, str]] = {
     "missing file": (lambda spec: spec["source"].update(path="nobody.csv"), "nobody.csv: there is no such file"),
     "unknown column": (
@@ -41,6 +43,10 @@ TOLD: dict[str, tuple[Change, str]] = {
         lambda spec: spec["columns"]["city"].update(levels=["Bonn", "Nowhere"]),
         "columns.city.levels: ",
     ),
+    "more than attackers know": (
+        lambda spec: spec["columns"].update({f"c{number}": QUASI_IDENTIFIER for number in range(63)}),
+        "columns: 66 have the role quasi_identifier, and the attacks of the audit know at most 65",
+    ),
     "impossible demand": (_l_diversity(3), "ill has 2 distinct values in the whole table"),
 }
 
@@ -49,6 +55,17 @@ def written(folder: Path, change: Change) -> ReleaseSpec:
     spec = policy()
     change(spec)
     return ReleaseSpec.load(write_dataset(folder, spec=spec))
+
+
+def test_as_many_quasi_identifiers_as_a_spec_likes_where_nothing_is_attacked(tmp_path: Path) -> None:
+    """The attacks come after nearly everything else: a run of minutes ended with `attacks know at most 65`."""
+    more = {f"c{number}": QUASI_IDENTIFIER for number in range(63)}
+    frame = people().assign(**dict.fromkeys(more, 1))
+    spec = policy() | {"columns": policy()["columns"] | more}
+    with pytest.raises(InputError, match=r"or leave the attacks out \(audit: \{enabled: false\}\)"):
+        require_startable(ReleaseSpec.load(write_dataset(tmp_path / "attacked", frame, spec)))
+    spec["audit"] = {"enabled": False}
+    assert require_startable(ReleaseSpec.load(write_dataset(tmp_path / "people", frame, spec))).rows == 400
 
 
 @pytest.mark.parametrize("kind", TOLD)

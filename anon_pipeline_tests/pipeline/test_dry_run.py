@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
+from anon_pipeline.keys import kept_place, private_key
 from anon_pipeline.pipeline.dry_run import ADULT, _require_schedules, cpu_seconds, dry_run, memory_gb
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.spec import ReleaseSpec
@@ -129,3 +131,36 @@ def test_a_schedule_of_questions_is_told_as_by_a_run() -> None:
     spec: Any = SimpleNamespace(schedule=None, differential_privacy=noise)
     with pytest.raises(InputError, match=r"^differential_privacy\.schedule: 'every day' is no cron schedule"):
         _require_schedules(spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda key: key.unlink(), "people.key is gone, and there are releases of people; restore it"),
+        (lambda key: key.chmod(0o644), r"people.key can be read by others; run `chmod 600` on it"),
+        (lambda key: key.write_text("ab" * 32), "is not the one that its releases were drawn with; restore that one"),
+    ],
+)
+def test_a_key_that_a_run_could_not_use_is_told(
+    tmp_path: Path, change: Callable[[Path], object], sentence: str
+) -> None:
+    """It said that a run could start, and the run ended with exit code 2."""
+    spec, home = ReleaseSpec.load(write_dataset(tmp_path / "people")), Home(tmp_path / "home").prepare()
+    private_key(spec, home)
+    (home.releases / spec.dataset).mkdir()
+    dry_run(spec, home, "duckdb", None, None)
+    change(kept_place(spec.dataset, home))
+    before = sorted(home.root.rglob("*"))
+    with pytest.raises(InputError, match=sentence):
+        dry_run(spec, home, "duckdb", None, None)
+    assert sorted(home.root.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("place", "sentence"), [("100 %/home", "a home has no . and no % in its path"), ("file/home", "cannot be written")]
+)
+def test_a_home_that_a_run_could_not_use_is_told(tmp_path: Path, place: str, sentence: str) -> None:
+    (tmp_path / "file").touch()
+    spec = ReleaseSpec.load(write_dataset(tmp_path / "people"))
+    with pytest.raises(InputError, match=sentence):
+        dry_run(spec, Home(tmp_path / place), "duckdb", None, None)
