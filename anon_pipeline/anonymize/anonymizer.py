@@ -296,9 +296,12 @@ class AnonymizerTree(KeepsColumns, TransformerMixin, BaseEstimator):
                 continue
             fact = f"the column {domain.name} has {len(domain.values)} different texts in {cells.n} rows"
             if len(domain.values) > max(30, 0.5 * cells.n):
+                # Times of day cannot be made numeric; their first two characters are the hour.
+                coarser = "shorten it to its hour (the step prefix, length: 2)"
+                coarser = coarser if domain.storage == "TIME" else "make it numeric, shorten it to a prefix,"
                 raise InputError(
-                    f"{fact}: nearly everyone has a value of their own, so no class could show one; make it numeric, "
-                    "shorten it to a prefix, or exclude it"
+                    f"{fact}: nearly everyone has a value of their own, so no class could show one; {coarser} or "
+                    "exclude it"
                 )
             if len(domain.values) > MOST_TEXTS:
                 raise InputError(

@@ -81,6 +81,19 @@ def units_of_durations(path: Path) -> dict[str, str]:
     return {field.name: UNITS[field.type.unit] for field in pq.read_schema(path) if pa.types.is_duration(field.type)}
 
 
+def empty_columns(path: Path) -> list[str]:
+    """The columns in which no row of a file has a value, as far as its footer counts missing ones."""
+    file = pq.ParquetFile(path).metadata
+    filled: dict[str, bool] = {}
+    for group in range(file.num_row_groups):
+        for place in range(file.num_columns):
+            column = file.row_group(group).column(place)
+            counted = column.statistics is not None and column.statistics.has_null_count
+            is_empty = counted and column.statistics.null_count == column.num_values
+            filled[column.path_in_schema] = filled.get(column.path_in_schema, False) or not is_empty
+    return [name for name, has_value in filled.items() if not has_value]
+
+
 def refuse_table(below: Iterable[str], label: str) -> None:
     """Refuse a folder in which a table keeps its states: its Parquet files also hold people who were removed.
 

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from anon_pipeline.anonymize.description import described, hierarchies_of, levels_of
 from anon_pipeline.attack import MOST_KNOWN
+from anon_pipeline.engine.durations import require_stated_units
 from anon_pipeline.engine.first_look import FirstLook, first_look
 from anon_pipeline.engine.sources import require_there
 from anon_pipeline.errors import InputError
@@ -59,6 +60,7 @@ def require_startable(spec: ReleaseSpec, however_large: bool = False) -> FirstLo
         sentence = demand.impossible(_everybody(looked, str(demand.sensitive_column), spec))
         if sentence is not None:
             raise InputError(f"privacy.{demand.name}: {sentence}; lower the demand")
+    require_stated_units(spec)
     return looked
 
 

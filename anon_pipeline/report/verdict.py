@@ -259,6 +259,11 @@ def cautions(content: Mapping[str, Any]) -> list[str]:
         ]
         rest = f", and the class alone settles {listed(settled_for)}" if settled_for else ""
         sentences.append(f"No promise protects {listed(bare)}{rest}.")
+    told_of = part(content, "measured", "columns")
+    if untold := [name for name in told_of if part(told_of, name).get("withheld") == 1]:
+        sentences.append(
+            f"No row has a value of {listed(untold)}: the source has none, or none that enough people share."
+        )
     since = "since the spec holds that nobody else knows it"
     if kept := as_in_the_source(content, "insensitive"):
         sentences.append(f"Published as in the source, {since}: {listed(kept)}.")

@@ -216,7 +216,7 @@ class Column(Strict):
     levels: tuple[str, ...] | None = Field(default=None, min_length=2)  # categories that have an order, lowest first
     hierarchy: Literal["calendar"] | HierarchyFile | PrefixHierarchy | None = None  # whose words classes show
     why: str | None = None  # the reason for the role, for the report
-    unit: str | None = Field(default=None, min_length=1)  # the unit of its numbers, for the report: years
+    unit: str | None = Field(default=None, min_length=1)  # of its numbers, for the report: years; converts nothing
     format: tuple[str, ...] | None = None  # how its dates are written: "%d.%m.%Y", or several of them
     missing: tuple[str, ...] = ()  # for this column only: texts for "not known", besides `source.missing`
     missing_is_a_value: bool = False  # whether a missing value is a separate value; for sensitive columns only

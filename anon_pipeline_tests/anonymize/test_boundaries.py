@@ -41,6 +41,14 @@ def test_texts_are_grouped_unless_more_than_thirty_are_more_than_half_of_the_peo
             AnonymizerTree(k=5).fit(frame)
 
 
+def test_times_of_day_are_shortened_to_the_hour() -> None:
+    """They were told to be made numeric, which the next run refused: the source holds TIME."""
+    cells = counted(pd.DataFrame({"came": [f"12:{number:02}:00" for number in range(31)]}))
+    times = replace(cells, domains=(replace(cells.domains[0], storage="TIME"),))
+    with pytest.raises(InputError, match=r"one; shorten it to its hour \(the step prefix, length: 2\) or exclude"):
+        AnonymizerTree(k=5)._check_texts(times)
+
+
 @pytest.mark.parametrize(("most", "taken"), [(50, True), (49, False)])
 def test_the_most_texts_are_taken(monkeypatch: pytest.MonkeyPatch, most: int, taken: bool) -> None:
     monkeypatch.setattr(anonymizer, "MOST_TEXTS", most)

@@ -39,6 +39,17 @@ def test_scores_of_few_folds_are_called_rough(folds: int | None, told: bool) -> 
     assert not told or sentences[0].startswith(f"Accuracy was measured in {folds} folds only")
 
 
+@pytest.mark.parametrize(("withheld", "told"), [(1.0, True), (0.9996, False)])
+def test_a_column_without_any_value_is_to_be_weighed(withheld: float, told: bool) -> None:
+    """A month in which the source had lost everybody's age was reported as a loss of at most 2.5 %."""
+    content = manifest_content()
+    content["measured"]["columns"]["age"]["withheld"] = withheld
+    sentences = [
+        sentence for sentence in verdict.cautions(content) if sentence.startswith("No row has a value of age:")
+    ]
+    assert len(sentences) == told
+
+
 def test_a_failing_demand_turns_the_verdict() -> None:
     content = manifest_content()
     content["verified"][1] = finding(

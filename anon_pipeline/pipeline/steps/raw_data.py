@@ -10,6 +10,8 @@ import numpy as np
 from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
+from anon_pipeline.engine.durations import require_stated_units
+from anon_pipeline.engine.parquet_files import empty_columns
 from anon_pipeline.engine.stored_kinds import kinds_of
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.checks.possible import require_possible
@@ -34,6 +36,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     require_an_answer(run.home, spec)
     require_one_dataset(run.home, spec)
     stored = engine.store_source(spec, folder / DATA)
+    require_stated_units(spec)  # after everything else that may be wrong with the source
     read, held_out, narrowed = stored.content_hash, 0, dict[str, str]()
     kinds = kinds_of(folder / DATA)
     if spec.audit.enabled and spec.audit.control == "held_out":
@@ -43,6 +46,12 @@ def store_source(run: Run, folder: Path) -> StepResult:
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
+    if empty := empty_columns(folder / DATA):
+        log.warning(
+            "%s: no row has a value of %s; if that is a mistake in the source, withdraw the release of this run",
+            spec.dataset,
+            ", ".join(empty),
+        )
     facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds, "narrowed": narrowed}
     return StepResult(
         facts,
