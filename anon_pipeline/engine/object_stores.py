@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from anon_pipeline.engine.parquet_files import refuse_table
+from anon_pipeline.engine.parquet_files import refuse_put_aside, refuse_table
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec.locations import parts_of
 
@@ -211,6 +211,7 @@ def _objects(store: FileSystem, address: str) -> list[StoredObject]:
     refuse_table((place.removeprefix(f"{path}/") for place in sorted(files)), address)
     if not tables:
         raise InputError(f"{address}: no object below it ends in .parquet; name one object")
+    refuse_put_aside((place.removeprefix(f"{path}/") for place in tables), address)
     for place in tables:
         if {"..", "."} & set(PurePosixPath(place).parts):
             raise InputError(f"{address}: an object below it has a part of its key that is . or ..; call it otherwise")

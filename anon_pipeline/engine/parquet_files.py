@@ -32,15 +32,19 @@ def parquet_relation(
     Raises
     ------
     InputError
-        For a folder without files, or whose files differ in columns or types and may not, naming file and column.
+        For a folder without files, with one that is broken or put aside, or whose files differ in columns or types and
+        may not, naming file and column.
     """
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise InputError(f"{label}: the folder holds no .parquet file")
     if path.is_dir():
         refuse_table((file.relative_to(path).as_posix() for file in path.rglob("*.json")), label)
+        refuse_put_aside((file.relative_to(path).as_posix() for file in files), label)
     for file in files:
         refuse_private(file, label)  # a link may lead there
+    if path.is_dir():
+        _refuse_broken(files, path, label)
     if path.is_dir() and not source.union_by_name:
         _refuse_files_that_differ(files, path, label)
     _refuse_names_that_wander(files, label)
@@ -145,6 +149,44 @@ def _refuse_names_that_wander(files: Sequence[Path], label: str) -> None:
             f"{label}: has columns that differ by capitals only, and not in the same places of all its files; write "
             "the files with one order of columns, or call these columns otherwise in them"
         )
+
+
+def refuse_put_aside(below: Iterable[str], label: str) -> None:
+    """Refuse files that programs have put aside, by the names that Spark, Hive and Arrow pass over: `_temporary/...`.
+
+    They hold people of other files once more, while these are written or copied. Nobody would count them once: classes
+    of k rows would be of fewer people. To pass over them without a word would lose the people of a file with such a
+    name.
+
+    Parameters
+    ----------
+    below : the Parquet files of a folder, relative to it
+
+    Raises
+    ------
+    InputError
+        Naming the first such file.
+    """
+    for name in below:
+        if any(part.startswith((".", "_")) for part in name.split("/")):
+            raise InputError(
+                f"{label}: holds {name}, whose name begins with . or _ as those of files do that are half written or "
+                "were put aside; remove it, or call it otherwise if its rows are further people"
+            )
+
+
+def _refuse_broken(files: Sequence[Path], folder: Path, label: str) -> None:
+    """Name the file of a folder that cannot be read; DuckDB's message of it may hold values of people."""
+    for file in files:
+        name = file.relative_to(folder)
+        if not file.exists():
+            raise InputError(f"{label}: {name} is a link that leads nowhere; remove it")
+        try:
+            pq.read_schema(file)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"{label}: cannot be read: {name} is no intact Parquet file; remove it, or write it again"
+            ) from None
 
 
 def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = MappingProxyType({})) -> None:

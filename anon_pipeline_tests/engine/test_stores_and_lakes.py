@@ -232,6 +232,7 @@ def test_what_was_fetched_may_be_gone_already(bucket: Path, tmp_path: Path) -> N
         (["a.csv"], "s3://bucket/", "no object below it ends in .parquet"),
         (["p/_delta_log/0.json", "p/a.parquet"], "s3://bucket/p", "is a Delta Lake table"),
         (["p/metadata/v1.metadata.json", "p/a.parquet"], "s3://bucket/p", "is an Iceberg table"),
+        (["p/_temporary/0/b.parquet", "p/a.parquet"], "s3://bucket/p", "holds _temporary/0/b.parquet, whose name"),
     ],
 )
 def test_what_is_no_folder_of_parquet_objects_is_told(

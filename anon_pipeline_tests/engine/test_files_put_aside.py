@@ -1,0 +1,48 @@
+"""In a folder of Parquet files, those that were put aside are no further people, and broken ones are named."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from anon_pipeline.engine.duckdb import DuckDBEngine
+from anon_pipeline.errors import InputError
+from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
+
+
+@pytest.fixture
+def spec(tmp_path: Path) -> ReleaseSpec:
+    """People in two files of a folder, without an identifier by which anybody could be found twice."""
+    loaded = ReleaseSpec.load(write_dataset(tmp_path / "people", None, policy() | {"source": {"path": "months"}}))
+    (loaded.folder / "months").mkdir(parents=True)
+    people().head(200).to_parquet(loaded.folder / "months/april.parquet")
+    people().tail(200).to_parquet(loaded.folder / "months/may.parquet")
+    return loaded
+
+
+@pytest.mark.parametrize("name", ["_temporary/0/may.parquet", ".may.parquet", "._may.parquet", "_may.parquet"])
+def test_people_of_a_file_that_was_put_aside_are_not_read_twice(spec: ReleaseSpec, tmp_path: Path, name: str) -> None:
+    """Whoever knows the quasi-identifiers of all would find a class of k rows to be k / 2 people."""
+    engine, stored = DuckDBEngine(tmp_path / "spill"), tmp_path / "stored.parquet"
+    assert engine.store_source(spec, stored).rows == 400
+    aside = spec.folder / "months" / name
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(spec.folder / "months/may.parquet", aside)
+    with pytest.raises(InputError, match=f"^months: holds {name}, whose name begins with . or _"):
+        engine.store_source(spec, stored)
+
+
+def test_the_file_that_cannot_be_read_is_named(spec: ReleaseSpec, tmp_path: Path) -> None:
+    engine, stored = DuckDBEngine(tmp_path / "spill"), tmp_path / "stored.parquet"
+    broken = spec.folder / "months/june.parquet"
+    for content in (b"", (spec.folder / "months/may.parquet").read_bytes()[:1000]):
+        broken.write_bytes(content)
+        with pytest.raises(InputError, match=r"june\.parquet is no intact Parquet file; remove it, or write it again"):
+            engine.store_source(spec, stored)
+    broken.unlink()
+    broken.symlink_to("nowhere.parquet")
+    with pytest.raises(InputError, match=r"^months: june\.parquet is a link that leads nowhere; remove it"):
+        engine.store_source(spec, stored)
