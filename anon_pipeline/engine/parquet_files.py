@@ -19,6 +19,9 @@ from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA
 from anon_pipeline.spec.permission import refuse_private
 
+#: Endings of tables that a folder of Parquet files may hold beside them, unread.
+OTHER_TABLES = {".arrow", ".csv", ".dta", ".feather", ".gz", ".json", ".jsonl", ".ods", ".parq", ".pq", ".sav", ".tsv"}
+OTHER_TABLES |= {".parquet", ".xls", ".xlsx", ".zip"}
 #: The units of Arrow's durations.
 UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
@@ -83,6 +86,12 @@ def units_of_durations(path: Path) -> dict[str, str]:
     Parquet has no type of its own for them: a query reads their whole numbers of this unit.
     """
     return {field.name: UNITS[field.type.unit] for field in pq.read_schema(path) if pa.types.is_duration(field.type)}
+
+
+def unread_tables(folder: Path) -> list[str]:
+    """The files below a folder that seem to be tables and are not read as its Parquet files, `MAY.PARQUET` as well."""
+    files = (file for file in folder.rglob("*") if file.suffix.lower() in OTHER_TABLES and file.is_file())
+    return sorted(file.relative_to(folder).as_posix() for file in files if file.suffix != ".parquet")
 
 
 def empty_columns(path: Path) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 from pathlib import Path
 
@@ -9,6 +10,10 @@ import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
+from anon_pipeline.home import Home
+from anon_pipeline.pipeline.execution import make
+from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.step import Run
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.end_to_end.harness import people, policy, write_dataset
 
@@ -46,3 +51,20 @@ def test_the_file_that_cannot_be_read_is_named(spec: ReleaseSpec, tmp_path: Path
     broken.symlink_to("nowhere.parquet")
     with pytest.raises(InputError, match=r"^months: june\.parquet is a link that leads nowhere; remove it"):
         engine.store_source(spec, stored)
+
+
+def test_tables_that_are_not_read_are_told(spec: ReleaseSpec, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The third month was a CSV, and missing without a word."""
+    home, graph = Home(tmp_path / "home").prepare(), graph_of(spec)
+    run = Run(spec, home, DuckDBEngine(home.private_folder("spill")))
+    for name in ("notes.md", "_SUCCESS", ".may.parquet.crc"):
+        (spec.folder / "months" / name).touch()
+    with caplog.at_level(logging.WARNING, "anon_pipeline"):
+        make(graph, graph.steps[0], run)
+        assert not any("are read" in line for line in caplog.messages)
+        for name in ("june.csv", "JUNE.PARQUET", "july.csv.gz", "old/august.pq"):
+            (spec.folder / "months" / name).parent.mkdir(exist_ok=True)
+            (spec.folder / "months" / name).touch()
+        make(graph, graph.steps[0], run)
+    said = "whose names end in .parquet are read, and not JUNE.PARQUET, july.csv.gz, june.csv and 1 more"
+    assert sum(said in line for line in caplog.messages) == 1

@@ -11,7 +11,7 @@ from anon_pipeline.audit.people import control_people
 from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.durations import require_stated_units
-from anon_pipeline.engine.parquet_files import empty_columns
+from anon_pipeline.engine.parquet_files import empty_columns, unread_tables
 from anon_pipeline.engine.stored_kinds import kinds_of
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.checks.possible import require_possible
@@ -46,12 +46,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
-    if empty := empty_columns(folder / DATA):
-        log.warning(
-            "%s: no row has a value of %s; if that is a mistake in the source, withdraw the release of this run",
-            spec.dataset,
-            ", ".join(empty),
-        )
+    _warn(run, folder)
     facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds, "narrowed": narrowed}
     return StepResult(
         facts,
@@ -66,6 +61,24 @@ def store_source(run: Run, folder: Path) -> StepResult:
         {"people": stored.rows},
         stored.content_hash,
     )
+
+
+def _warn(run: Run, folder: Path) -> None:
+    """Tell what may be a mistake in the source: nobody looks at the table that a schedule reads."""
+    spec = run.spec
+    if empty := empty_columns(folder / DATA):
+        log.warning(
+            "%s: no row has a value of %s; if that is a mistake in the source, withdraw the release of this run",
+            spec.dataset,
+            ", ".join(empty),
+        )
+    if spec.source.is_file and spec.source_path.is_dir() and (unread := unread_tables(spec.source_path)):
+        log.warning(
+            "%s: of the folder %s only files whose names end in .parquet are read, and not %s",
+            spec.dataset,
+            spec.source.path,
+            ", ".join(unread[:3]) + (f" and {len(unread) - 3} more" if len(unread) > 3 else ""),
+        )
 
 
 STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, makes_people=True, reads_source=True)
