@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -35,6 +37,17 @@ def test_everybody_is_in_a_group_and_no_group_is_too_small(table: Table, smalles
         assert len(sizes) == len(groups.labels) and sizes.min() >= smallest
         if groups.place is not None:  # a value is placed where its code is
             assert (groups.place(domain.values) == groups.of_code[1:]).all()
+
+
+@few
+@given(tables(), st.integers(1, 12), st.randoms(use_true_random=False))
+def test_whatever_the_noise_everybody_is_in_a_group(table: Table, smallest: int, random: Random) -> None:
+    """Of few people who have a value, noise puts the low end of all ranges above the high one."""
+    for name in table.frame:
+        domain, codes = learn_domain(str(name), table.frame[name])
+        groups = group_values(domain, smallest, noise=lambda _: random.randint(-40, 40))
+        if groups.labels:
+            assert set(groups.of_code[codes]) <= set(range(len(groups.labels)))
 
 
 @pytest.mark.parametrize(("fractions", "written"), [(0, "30\u201339"), (1, "30\u201339"), (30, "30 to under 40")])
