@@ -5,7 +5,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help reference release test fresh explore lowest mutants pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-figures bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
+.PHONY: help reference release test fresh explore lowest mutants random-runs pictures lint types fast ui spark bench bench-run bench-large bench-masking bench-attacks bench-over-time bench-utility bench-arx bench-nine bench-minimality bench-figures bench-replayed bench-space bench-enforcement bench-dp bench-synthetic bench-aim bench-small bench-scale bench-postgresql soak lock clean
 
 help: ## What can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -42,6 +42,9 @@ lowest: ## The quick tests with the oldest versions that pyproject.toml allows, 
 
 mutants: .venv/dev ## Plant small mistakes and see whether the tests of the room notice (MINUTES per room)
 	$(BIN)/python -m benchmarks.mutants --minutes $(or $(MINUTES),20)
+
+random-runs: .venv/dev ## Whole runs of random tables under random specs, for MINUTES (SEED=2: others)
+	$(BIN)/python -m benchmarks.random_runs --minutes $(or $(MINUTES),20) --seed $(SEED)
 
 pictures: .venv/dev ## The README's pictures, of the release that `make release` has made (needs a browser)
 	$(BIN)/python -m anon_pipeline_tests.docs.pictures data/adult docs/images l_diversity_income

@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import create_autospec
 
 import pandas as pd
 import pytest
 
+from anon_pipeline import Released
 from anon_pipeline_tests.end_to_end.harness import module
 from anon_pipeline_tests.skips import require_spark
-from benchmarks import large, mutants, scale
+from benchmarks import large, mutants, random_runs, scale
 from benchmarks.peers import runner
 from benchmarks.peers.data import ADULT, GUIDANCE, QUASI_IDENTIFIERS, TARGET
 from benchmarks.peers.environments import TOOLS, Tool
@@ -55,6 +57,30 @@ def test_a_benchmark_that_starts_processes_runs_to_its_end(tmp_path: Path) -> No
 
 class _Asked(Exception):
     """Ends a benchmark where it asks for a release."""
+
+
+@pytest.mark.slow
+def test_a_random_run_releases(tmp_path: Path) -> None:
+    assert random_runs.tried(1_000_007, tmp_path) == "released"
+
+
+def test_random_runs_count_a_release_again(tmp_path: Path) -> None:
+    said = {"columns": {"age": {"role": "quasi_identifier"}, "name": {"role": "identifier"}, "ill": {}}}
+    said |= {"privacy": {"k_anonymity": {"k": 2}, "l_diversity": {"column": "ill", "l": 2}}}
+    said["columns"]["ill"]["role"] = "sensitive"
+    released = Released("0" * 12, tmp_path, True, {"rows": {"released": 4}})
+    pd.DataFrame({"class_size": [2, 2]}).to_parquet(tmp_path / "classes.parquet")
+    holds = pd.DataFrame({"age": [30, 30, None, None], "ill": ["yes", "no", "yes", "no"]})
+    for table, wrong in (
+        (holds, None),
+        (holds.assign(name="somebody"), "a column is released"),
+        (holds.iloc[:2], "people are missing"),
+        (holds.assign(age=[30, 30, 31, None]), "a class is too small"),
+        (holds.assign(ill=["yes", "yes", "no", "no"]), "a class has too few values"),
+    ):
+        table.to_parquet(tmp_path / "data.parquet")
+        with nullcontext() if wrong is None else pytest.raises(AssertionError, match=wrong):
+            random_runs.require_holds(released, said)
 
 
 def test_the_benchmark_of_spark_asks_for_a_release_as_there_is_one(
