@@ -4,9 +4,9 @@
 
 A table has up to eight columns of many kinds and up to 600 people; a spec gives roles, demands, masking steps, guide
 and audit at random. A third of the datasets are followed by two later versions of the table, in which people leave and
-join, some of them under `across_releases`. Each release is counted again with pandas: k, excluded columns, the numbers
-of people, and the demands that are counted in a line. Of the others a quarter are released again from shuffled rows,
-which must give the same version. An internal error, a release that does not hold and another version are failures; the
+join, some of them under `across_releases`. Each release is counted again with pandas: k, l-diversity, excluded columns
+and the numbers of people. Of the other datasets a quarter are released again from shuffled rows, which must give the
+same version. An internal error, a release that does not hold and another version are failures; the
 number of such a run repeats it (`--only`).
 """
 

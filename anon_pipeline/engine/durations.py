@@ -27,8 +27,9 @@ def require_stated_units(spec: ReleaseSpec) -> None:
     """
     found: dict[str, tuple[str, str]] = {}
     for file in _files(spec):
-        for name, unit in units_of_durations(file).items():
-            column = spec.columns.get(spec.source.rename.get(name, name))
+        for in_file, unit in units_of_durations(file).items():
+            name = spec.source.rename.get(in_file, in_file)
+            column = spec.columns.get(name)
             if column is None or column.role is Role.EXCLUDE:
                 continue
             stated = None if column.unit is None else column.unit.strip().lower()

@@ -47,7 +47,7 @@ def _numbered(people: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
     """Of every person, part by part: the row that stands for them, and their number among the people of that row."""
     ends = np.cumsum(people)
     total = int(ends[-1]) if len(ends) else 0
-    for start in range(0, total, DRAWN_TOGETHER):
+    for start in range(0, max(total, 1), DRAWN_TOGETHER):  # of nobody there is one part, too
         person = np.arange(start, min(start + DRAWN_TOGETHER, total))
         row = np.searchsorted(ends, person, side="right")
         yield row, person - (ends[row] - people[row])

@@ -123,7 +123,7 @@ def test_a_large_table_is_drawn_in_parts(people: Batch, monkeypatch: pytest.Monk
 
 
 def test_equal_people_are_drawn_one_by_one() -> None:
-    """A third of 2,000 people of four kinds: together they would be whole kinds, of which the release has nobody."""
+    """Three tenths of 2,000 people of four kinds: together they are whole kinds, of which a release has nobody."""
     hashes = np.random.default_rng(3).permutation(np.repeat([11, 22, 33, 44], [1000, 600, 300, 100]))
     chosen = control_people(hashes, SPEC.replaced({"audit.share": 0.3}), KEY)
     assert chosen.sum() == 600

@@ -47,3 +47,11 @@ def test_files_of_a_folder_have_one_unit(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"in microseconds in june\.parquet and in nanoseconds in may\.parquet, whose"):
         require_stated_units(stays(tmp_path / "people", None, *files))
     require_stated_units(stays(tmp_path / "others", None, *files, role="exclude"))
+
+
+def test_a_renamed_column_is_told_by_its_name_in_the_spec(tmp_path: Path) -> None:
+    spec = stays(tmp_path / "people", "days", ("people.parquet", "us"))
+    columns = {"spent" if name == "stay" else name: column for name, column in spec.columns.items()}
+    source = spec.source.model_copy(update={"rename": {"stay": "spent"}})
+    with pytest.raises(InputError, match=r"^columns\.spent\.unit: is days"):
+        require_stated_units(spec.model_copy(update={"columns": columns, "source": source}))

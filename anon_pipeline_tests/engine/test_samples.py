@@ -27,7 +27,7 @@ KINDS = 6
 def batch(hashes: list[int], people: list[int]) -> Batch:
     x = pd.Series([float(number) for number in hashes])
     key = np.empty((len(hashes), 0), dtype=np.int64)
-    return Batch(pd.DataFrame({"x": x}), x, np.array(hashes), key, np.array(people))
+    return Batch(pd.DataFrame({"x": x}), x, np.array(hashes, np.int64), key, np.array(people, np.int64))
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
@@ -36,6 +36,11 @@ def test_of_people_who_are_all_different_the_smallest_hashes_are_chosen(size: in
     assert found.hash.tolist() == [1, 3, 5, 8][:size]
     assert found.features["x"].tolist() == found.target.tolist() == found.hash.tolist()
     assert found.people.tolist() == [1] * len(found.hash)
+
+
+def test_of_nobody_nobody_is_chosen() -> None:
+    """Where everybody of a table is left out, its batches are of nobody."""
+    assert len(sample_of([batch([], []), batch([], [])], 5).hash) == 0
 
 
 COUNTS = st.dictionaries(st.integers(0, 2**63 - 1), st.integers(1, 40), min_size=1, max_size=8)
@@ -48,7 +53,7 @@ def test_a_sample_has_the_size_and_does_not_depend_on_batches(
     """Nor on how many people are drawn at once, here few, and on when those who cannot be in it are left out."""
     order = data.draw(st.permutations(list(people)))
     cut = data.draw(st.integers(0, len(order)))
-    parts = [batch(part, [people[one] for one in part]) for part in (order[:cut], order[cut:]) if part]
+    parts = [batch(part, [people[one] for one in part]) for part in (order[:cut], order[cut:])]
     whole = sample_of([batch(list(people), list(people.values()))], size)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(samples, "DRAWN_TOGETHER", 3)

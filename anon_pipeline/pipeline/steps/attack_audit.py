@@ -61,7 +61,7 @@ def attack(
     if spec.audit.control == "twin" and may_leave_out(spec):
         left_out = cells_left_out(predictions, anonymizer_tree)
     known = engine.sample(people.folder / DATA, spec, types, spec.audit.sample, left_out)
-    if spec.audit.control == "held_out":
+    if spec.audit.control == "held_out" and people.facts["held_out"]:  # of fewer than three people, nobody is
         held_out = engine.sample(people.folder / CONTROL, spec, types, spec.audit.sample)
     workers, regrouping = run.workers(len(known.hash)), _regrouping(run, people, predictions, anonymizer_tree)
     with workers.meanwhile(regrouped, *regrouping) if regrouping else nullcontext() as replayed:
