@@ -64,8 +64,11 @@ class Interval:
         if not column.isna().all():
             if isinstance(column.dtype, pd.CategoricalDtype):  # pandas reads the names of folders as categories
                 column = column.astype(pd.Series(column.cat.categories).convert_dtypes().dtype)
-            if encoding.column_type(column) is not self.kind:
-                raise InputError(f"the column {self.name} is {self.kind} in the release, and not in this table")
+            if (found := encoding.column_type(column)) is not self.kind:
+                raise InputError(
+                    f"the column {self.name} is {self.kind} in the release, and {found} in this table; convert it to "
+                    "what data.parquet has"
+                )
             numbers = _numbers(column)
         place, values = pd.factorize(numbers, use_na_sentinel=False)
         return np.asarray(values, dtype=np.float64), place.astype(np.int64)

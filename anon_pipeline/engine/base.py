@@ -109,8 +109,8 @@ class ColumnSurvey:
     Attributes
     ----------
     storage : type in the table, in DuckDB's words
-    known, distinct : rows with a value, and distinct values, in the whole table; where it was sampled, more than about
-        a thousand are estimated by HyperLogLog
+    known, distinct : rows with a value, and distinct values, in the whole table; where it was sampled, HyperLogLog
+        estimates those that are more than about a thousand and fewer than about a fifth of the rows with a value
     present, numbers, codes, dates : rows of the sample with a value; with a value that reads as a number; as digits
         with a leading zero or too long for a number; as a date
     """

@@ -27,8 +27,9 @@ FAILED = "the table could not be processed"
 SURVEYED_ROWS, SURVEYED_CELLS = 100_000, 5_000_000
 #: Columns whose distinct values are counted exactly at the same time.
 COUNTED_AT_ONCE = 20
-#: Distinct values of a large table that are counted exactly where the estimate says that they are no more.
-FEW_VALUES = 1000
+#: Distinct values of a large table are counted exactly where the estimate says that they are no more than this, or at
+#: least this share of the rows that have a value.
+FEW_VALUES, MANY_VALUES = 1000, 0.2
 #: Texts that people write where they know nothing.
 MISSING_MARKERS = ("?", "NA", "N/A", "n/a", "#N/A", "NULL", "null", "NaN", "nan")
 #: One of them that is also a code of two letters: Namibia's.
@@ -165,21 +166,29 @@ class DuckDBEngine(SqlEngine):
 def _counted(session: Session, values: Sequence[str], whole: str | None) -> tuple[list[int], list[int]]:
     """Rows with a value and distinct values of each column: of the sample exactly, else roughly of the whole table.
 
-    Few distinct values are exact there, too: the estimate takes two values for one in a hundredth of all columns.
+    Few and many distinct values are exact there, too: the estimate takes two values for one in a hundredth of all
+    columns, and one in five columns in which nobody has another's value for one in which values repeat.
     """
     if whole is None:
         return _numbers(session, "count({})", values, "chosen"), _exactly(session, values, "chosen")
     known = _numbers(session, "count({})", values, whole)
     distinct = _numbers(session, "approx_count_distinct({})", values, whole)
     few = [place for place, estimated in enumerate(distinct) if estimated <= FEW_VALUES]
-    for place, exact in zip(few, _exactly(session, [values[place] for place in few], whole), strict=True):
-        distinct[place] = exact
+    many = [
+        place
+        for place, estimated in enumerate(distinct)
+        if estimated > FEW_VALUES and estimated >= MANY_VALUES * known[place]
+    ]
+    for places, at_once in ((few, COUNTED_AT_ONCE), (many, 1)):
+        exact = _exactly(session, [values[place] for place in places], whole, at_once)
+        for place, counted in zip(places, exact, strict=True):
+            distinct[place] = counted
     return known, distinct
 
 
-def _exactly(session: Session, values: Sequence[str], table: str) -> list[int]:
+def _exactly(session: Session, values: Sequence[str], table: str, at_once: int = COUNTED_AT_ONCE) -> list[int]:
     """Distinct values, some columns at a time: each count has a table of its own, and a thousand would not fit."""
-    parts = (values[start : start + COUNTED_AT_ONCE] for start in range(0, len(values), COUNTED_AT_ONCE))
+    parts = (values[start : start + at_once] for start in range(0, len(values), at_once))
     return [number for part in parts for number in _numbers(session, "count(DISTINCT {})", part, table)]
 
 

@@ -15,6 +15,7 @@ from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, told_apart
 from anon_pipeline.errors import InputError, OfSource
+from anon_pipeline.home import sha256_of
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import ICEBERG_METADATA
 from anon_pipeline.spec.permission import refuse_private
@@ -22,6 +23,8 @@ from anon_pipeline.spec.permission import refuse_private
 #: Endings of tables that a folder of Parquet files may hold beside them, unread.
 OTHER_TABLES = {".arrow", ".csv", ".dta", ".feather", ".gz", ".json", ".jsonl", ".ods", ".parq", ".pq", ".sav", ".tsv"}
 OTHER_TABLES |= {".parquet", ".xls", ".xlsx", ".zip"}
+#: Two files with fewer rows may be of different people, and equal by chance.
+ROWS_OF_A_COPY = 10
 #: The units of Arrow's durations.
 UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
@@ -35,8 +38,8 @@ def parquet_relation(
     Raises
     ------
     InputError
-        For a folder without files, with one that is broken or put aside, or whose files differ in columns or types and
-        may not, naming file and column.
+        For a folder without files, with one that is broken, put aside or a copy of another, or whose files differ in
+        columns or types and may not, naming file and column.
     """
     files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
     if not files:
@@ -48,6 +51,7 @@ def parquet_relation(
         refuse_private(file, label)  # a link may lead there
     if path.is_dir():
         _refuse_broken(files, path, label)
+        _refuse_copies(files, path, source.partitions, label)
     if path.is_dir() and not source.union_by_name:
         _refuse_files_that_differ(files, path, label)
     _refuse_names_that_wander(files, label)
@@ -196,6 +200,30 @@ def _refuse_broken(files: Sequence[Path], folder: Path, label: str) -> None:
             raise InputError(
                 f"{label}: cannot be read: {name} is no intact Parquet file; remove it, or write it again"
             ) from None
+
+
+def _refuse_copies(files: Sequence[Path], folder: Path, partitions: bool, label: str) -> None:
+    """Refuse a file with the bytes of another one, whose people would be read twice, and be counted as further ones.
+
+    In folders that are columns (`year=2023`), equal files of two folders are of different people.
+    """
+    alike: dict[tuple[int, tuple[str, ...]], list[Path]] = {}
+    for file in files:
+        within = file.relative_to(folder).parts[:-1]
+        values = tuple(part for part in within if partitions and "=" in part)
+        alike.setdefault((file.stat().st_size, values), []).append(file)
+    for group in alike.values():
+        first: dict[str, Path] = {}
+        for file in group if len(group) > 1 else ():
+            if pq.read_metadata(file).num_rows < ROWS_OF_A_COPY:
+                continue
+            other = first.setdefault(sha256_of(file), file)
+            if other is not file:
+                here, there = (place.relative_to(folder).as_posix() for place in (file, other))
+                raise InputError(
+                    f"{label}: {here} is a copy of {there}, byte for byte, whose people would count twice; remove one "
+                    "of them, or write them as one file if its rows are further people"
+                )
 
 
 def check_names(label: str, names: Sequence[str], rename: Mapping[str, str] = MappingProxyType({})) -> None:

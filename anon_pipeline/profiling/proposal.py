@@ -103,7 +103,7 @@ class Proposal:
     levels : its categories in their order, where the file states an order
     unit : of its numbers, where the file states durations
     asked : further questions that a person must decide about it, by key of the column
-    distinct, missing : distinct values (estimated for a sampled table) and rows without one
+    distinct, missing : distinct values (see `ColumnSurvey`) and rows without one
     """
 
     name: str
@@ -152,7 +152,7 @@ def proposal_of(survey: Survey, column: ColumnSurvey, codes: IntArray, target: s
         values = texts_of(survey.sample.column(column.name))
         proposed = (
             _as_code(column, values)
-            or _as_identifier(survey, column, kind, values)
+            or _as_identifier(column, kind, values)
             or _as_special_category(column, kind, values, target)
         )
     role, why, question = proposed or _by_its_spread(survey, column, kind, codes, target)
@@ -168,12 +168,12 @@ def _as_code(column: ColumnSurvey, values: list[str]) -> Proposed | None:
     return Role.EXCLUDE, "by its name a code of a place or a trade, which hardly two people share", AS_CODE
 
 
-def _repeats(survey: Survey, column: ColumnSurvey) -> bool:
-    """Whether some rows share a value; of a sampled table, whose distinct values are an estimate, nothing is known."""
-    return column.distinct < column.known and survey.sample.num_rows == survey.rows
+def _repeats(column: ColumnSurvey) -> bool:
+    """Whether some rows share a value, of a column with so many distinct values that they are counted exactly."""
+    return column.distinct < column.known
 
 
-def _as_identifier(survey: Survey, column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
+def _as_identifier(column: ColumnSurvey, kind: ColumnType, values: list[str]) -> Proposed | None:
     """The role of a column that names people, by its name or its values; None for other columns."""
     unique = column.distinct / column.known
     direct = identifiers.by_name(column.name, unique)
@@ -181,8 +181,8 @@ def _as_identifier(survey: Survey, column: ColumnSurvey, kind: ColumnType, value
         direct = identifiers.by_values(values) or direct
     if direct is None:
         return None
-    if unique > NEAR_UNIQUE and not (direct.shared and _repeats(survey, column)):
-        return Role.IDENTIFIER, direct.why, A_FEW_TWICE if _repeats(survey, column) else None
+    if unique > NEAR_UNIQUE and not (direct.shared and _repeats(column)):
+        return Role.IDENTIFIER, direct.why, A_FEW_TWICE if _repeats(column) else None
     if direct.of_one_person and unique > REPEATS:
         return Role.IDENTIFIER, f"{direct.why}; it repeats", SEVERAL_ROWS
     return Role.EXCLUDE, f"{direct.why}; {IT_REPEATS}", None
@@ -230,7 +230,7 @@ def _by_its_spread(
         return Role.EXCLUDE, "by its name it says which part of the data a row came from", None
     if unique > NEAR_UNIQUE and kind is ColumnType.CATEGORICAL:
         why = OWN_TEXT
-        repeats = _repeats(survey, column)
+        repeats = _repeats(column)
         return (Role.EXCLUDE, f"{why}; {IT_REPEATS}", None) if repeats else (Role.IDENTIFIER, why, None)
     if column.name == target:
         asked = AS_TARGET if column.distinct <= TARGET_VALUES else f"{AS_TARGET}; {AS_NUMBER}"

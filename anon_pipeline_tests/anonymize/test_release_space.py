@@ -129,7 +129,7 @@ def test_numbers_that_a_frame_has_as_categories_are_numbers_of_the_release(years
     space = ReleaseSpace(pd.DataFrame({"class_size": [5, 4, 3], **told}))
     rows = pd.DataFrame({"year": pd.Categorical([years[1], None, years[0]])})
     assert space.apply(rows).tolist() == [1, 2, 0]
-    with pytest.raises(InputError, match="the column year is numeric in the release, and not in this table"):
+    with pytest.raises(InputError, match="the column year is numeric in the release, and categorical in this table"):
         space.apply(pd.DataFrame({"year": pd.Categorical(["2023", "2024"])}))
 
 
@@ -182,7 +182,7 @@ def test_what_cannot_be_read_is_told_in_a_sentence() -> None:
     space = ReleaseSpace(overlapping())
     with pytest.raises(InputError, match=r"the table lacks the columns city"):
         space.apply(pd.DataFrame({"age": [1]}))
-    with pytest.raises(InputError, match=r"the column age is numeric in the release, and not in this table"):
+    with pytest.raises(InputError, match=r"the column age is numeric in the release, and categorical in this table"):
         space.apply(pd.DataFrame({"age": ["old"], "city": ["Ulm"]}))
     with pytest.raises(InputError, match=r"does not say what the classes stand for in age"):
         ReleaseSpace(pd.DataFrame({"class_size": [3], "age": [4]})).apply(pd.DataFrame({"age": [1]}))

@@ -1,4 +1,4 @@
-"""In a folder of Parquet files, those that were put aside are no further people, and broken ones are named."""
+"""In a folder of Parquet files, copies and those put aside are no further people, and broken ones are named."""
 
 from __future__ import annotations
 
@@ -37,6 +37,42 @@ def test_people_of_a_file_that_was_put_aside_are_not_read_twice(spec: ReleaseSpe
     aside.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(spec.folder / "months/may.parquet", aside)
     with pytest.raises(InputError, match=f"^months: holds {name}, whose name begins with . or _"):
+        engine.store_source(spec, stored)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_people_of_a_copy_are_not_read_twice(spec: ReleaseSpec, tmp_path: Path, link: bool) -> None:
+    engine, stored = DuckDBEngine(tmp_path / "spill"), tmp_path / "stored.parquet"
+    months = spec.folder / "months"
+    (months / "old").mkdir()
+    copied = months / "old/may (1).parquet"
+    if link:
+        copied.symlink_to(months / "may.parquet")
+    else:
+        shutil.copy(months / "may.parquet", copied)
+    with pytest.raises(InputError, match=r"^months: old/may \(1\)\.parquet is a copy of may\.parquet, byte for byte"):
+        engine.store_source(spec, stored)
+    copied.unlink()
+    people().tail(199).to_parquet(copied)
+    assert engine.store_source(spec, stored).rows == 599
+
+
+def test_equal_files_of_few_people_or_of_two_partitions_are_no_copies(spec: ReleaseSpec, tmp_path: Path) -> None:
+    """Two forms that were sent in can be equal, and so can the people of two years."""
+    engine, stored = DuckDBEngine(tmp_path / "spill"), tmp_path / "stored.parquet"
+    months = spec.folder / "months"
+    for name in ("a", "b"):
+        people().head(9).to_parquet(months / f"{name}.parquet")
+    assert engine.store_source(spec, stored).rows == 418
+    shutil.rmtree(months)
+    for year in (2023, 2024):
+        (months / f"year={year}").mkdir(parents=True)
+        people().to_parquet(months / f"year={year}/people.parquet")
+    parts = policy() | {"source": {"path": "months", "partitions": True}}
+    parts["columns"] = parts["columns"] | {"year": {"role": "exclude"}}
+    by_year = ReleaseSpec.load(write_dataset(spec.folder, None, parts))
+    assert engine.store_source(by_year, stored).rows == 800
+    with pytest.raises(InputError, match=r"^months: year=2024/people\.parquet is a copy of year=2023/people\.parquet"):
         engine.store_source(spec, stored)
 
 

@@ -25,7 +25,7 @@ KINDS = 6
 
 
 def batch(hashes: list[int], people: list[int]) -> Batch:
-    x = pd.Series([float(number) for number in hashes])
+    x = pd.Series([float(number) for number in hashes], dtype=float)
     key = np.empty((len(hashes), 0), dtype=np.int64)
     return Batch(pd.DataFrame({"x": x}), x, np.array(hashes, np.int64), key, np.array(people, np.int64))
 

@@ -7,12 +7,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import LocalFileSystem
 
 from anon_pipeline.engine import lake_tables, object_stores
+from anon_pipeline.engine.parquet_files import parquet_relation
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 
@@ -243,6 +245,20 @@ def test_what_is_no_folder_of_parquet_objects_is_told(
         (bucket / place).touch()
     with pytest.raises(InputError, match=sentence):
         object_stores.state_of(address)
+
+
+def test_a_copy_of_an_object_is_no_further_people(bucket: Path, tmp_path: Path) -> None:
+    for place, first in (("p/a", 0), ("p/b", 1), ("p/old/c", 0)):
+        (bucket / place).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.table({"x": range(first, first + 10)}), bucket / f"{place}.parquet")
+    source = Source(path="s3://bucket/p/")
+    with (
+        object_stores.fetched(source.path, tmp_path) as here,
+        duckdb.connect() as connection,
+        pytest.raises(InputError, match=r"^s3://bucket/p/: old/c\.parquet is a copy of a\.parquet, byte for byte"),
+        parquet_relation(connection, source, here, source.path),
+    ):
+        raise AssertionError("it was read")
 
 
 def test_columns_that_are_not_wanted_are_missing_under_their_names(bucket: Path, tmp_path: Path) -> None:

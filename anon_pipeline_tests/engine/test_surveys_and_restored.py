@@ -22,7 +22,8 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.expressions import bin_code
 from anon_pipeline.engine.restoring import value_expressions, with_decimals
 from anon_pipeline.engine.typed import Reader
-from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
+from anon_pipeline.profiling.proposal import proposal_of
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role, Source
 from anon_pipeline.tables import Domain
 from anon_pipeline_tests.people import write_spec
 
@@ -68,6 +69,28 @@ def test_few_distinct_values_of_a_large_table_are_counted(
     found = engine.survey(PEOPLE, tmp_path / "people.parquet")
     assert [column.distinct for column in found.columns] == [2] * len(pairs) + [1, 0, 2]
     assert [column.known for column in found.columns[-3:]] == [rows, 0, 2 * rows // 3]
+
+
+def test_of_a_large_table_it_is_counted_whether_anybody_has_a_value_of_another(
+    engine: DuckDBEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the estimate a column that numbers people seemed to repeat: the proposed spec did not check it for people."""
+    monkeypatch.setattr(engine_module, "SURVEYED_ROWS", 30)
+    rows = 3000
+    names = {f"x{place}": [f"person {row}, {place}" for row in range(rows)] for place in range(12)}
+    twice = [f"person {max(row, 1)}" for row in range(rows)]
+    pq.write_table(pa.table({**names, "twice": twice}), tmp_path / "people.parquet")
+    with engine._session() as session:
+        estimates = session.rows(
+            f"SELECT {', '.join(f'approx_count_distinct({name})' for name in names)} "
+            f"FROM '{tmp_path / 'people.parquet'}'"
+        )[0]
+    assert min(estimates) < 0.95 * rows
+    found = engine.survey(PEOPLE, tmp_path / "people.parquet")
+    assert [column.distinct for column in found.columns] == [rows] * len(names) + [rows - 1]
+    nothing = np.empty(0, np.int64)
+    roles = [proposal_of(found, column, nothing, None).role for column in found.columns]
+    assert roles == [Role.IDENTIFIER] * len(names) + [Role.EXCLUDE]
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])

@@ -19,8 +19,8 @@ from anon_pipeline_tests.end_to_end.harness import people, write_dataset
 @pytest.mark.parametrize("rows", [0, 399, 400])
 def test_a_column_without_any_value_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixture, rows: int) -> None:
     """A month in which the source had lost everybody's age and visits was released without a word."""
-    frame = people()
-    frame.loc[: rows - 1, ["age", "visits"]] = None
+    frame = people().astype({"age": float, "visits": float})
+    frame.loc[: rows - 1, ["age", "visits"]] = float("nan")
     spec = ReleaseSpec.load(write_dataset(tmp_path / "people", frame))
     home = Home(tmp_path / "home").prepare()
     graph = graph_of(spec)
