@@ -45,6 +45,7 @@ from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import in_storage, value_expressions, with_decimals
 from anon_pipeline.engine.samples import sample_of
 from anon_pipeline.engine.session import Session
+from anon_pipeline.engine.some_people import one_in
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.engine.stored_rows import is_as_stored, stored_rows
@@ -168,11 +169,10 @@ class SqlEngine(CountingEngine):
         with self._session() as session:
             relation = session.parquet(table)
             storage = session.storage(relation)
-            chosen = ""
-            if about is not None:
-                names = ", ".join(quoted(name) for name in storage if name != PEOPLE)
-                chosen = f" WHERE hash({names}) % {max(self._people(table) // about, 1)} = 0"
-            people_found = session.arrow(f"SELECT * FROM {relation}{chosen}")
+            if about is None:
+                people_found = session.arrow(f"SELECT * FROM {relation}")
+            else:
+                people_found = one_in(max(self._people(table) // about, 1), session, relation, storage)
         if PEOPLE not in storage:
             return people_found
         place = np.repeat(np.arange(len(people_found)), people_found.column(PEOPLE).to_numpy())

@@ -1,9 +1,12 @@
 """Tables on their way through a query, and samples of them: nobody is lost, whether equal people are grouped or not."""
 
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -35,7 +38,20 @@ def test_a_sample_is_the_same_people_in_every_order_of_the_file(tmp_path: Path) 
     sample = engine.everybody(table, 1_000).to_pandas()
     assert 800 < len(sample) < 1_200
     assert PEOPLE not in sample
-    assert (sample.groupby("code").size() == 2).all()  # people who are alike are all there, or none
     pd.read_parquet(table).sample(frac=1, random_state=1).to_parquet(table, index=False)
     assert sorted(engine.everybody(table, 1_000).to_pandas()["code"]) == sorted(sample["code"])
     assert len(engine.everybody(table)) == len(engine.everybody(table, 10**9)) == 40_000
+
+
+@pytest.mark.parametrize("about", [1, 3, 7, 100, 499, 500, 1_000])
+def test_equal_people_are_drawn_by_their_number(tmp_path: Path, about: int) -> None:
+    """All or none, a third of the table was missing in the sample, or most of it, and costs were of few kinds."""
+    engine, table = DuckDBEngine(tmp_path, threads=1), tmp_path / "people.parquet"
+    counts = {1: 300, 2: 200, 3: 1, **dict.fromkeys(range(4, 503), 1)}
+    pq.write_table(pa.table({"code": list(counts), PEOPLE: list(counts.values())}), table)
+    drawn = Counter(engine.everybody(table, about).column("code").to_pylist())
+    step = max(sum(counts.values()) // about, 1)
+    for code, people in counts.items():
+        assert people // step <= drawn[code] <= -(-people // step)
+    if step > 1:
+        assert 0.7 * 500 / step - 3 < sum(drawn[code] for code in range(3, 503)) < 1.3 * 500 / step + 3
