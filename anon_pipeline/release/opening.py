@@ -167,7 +167,10 @@ def check_opening(
     if manifest["source"].get("commitment") != opening.commitment:
         problems.append("the opening is not what the manifest commits to")
     if manifest.get("spec_hash") != spec.policy_hash:
-        problems.append("the spec is not the policy of the release, so the source may read differently under it")
+        problems.append(
+            "the spec is not the policy of the release, so the source may read differently under it; "
+            "name the release.yaml as it was when the release was made"
+        )
     spec = spec.model_copy(update={"source": spec.source.at(manifest["source"].get("table"))})
     stored = engine.store_source(spec, scratch / "source.parquet")
     if (stored.rows, stored.content_hash) != (opens.rows, opens.content_hash):
