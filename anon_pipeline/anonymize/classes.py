@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,12 @@ from scipy import sparse
 from anon_pipeline.anonymize.labels import NO_LABEL
 from anon_pipeline.anonymize.recode import CategorySummary, OrderedSummary, Summary, released_cells
 from anon_pipeline.anonymize.tree import SplitTree, hash_of_codes
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.privacy.statistics import histogram
 from anon_pipeline.tables import Cells
+
+#: Of every column, the classes that show a value.
+ALL_SHOWN: Mapping[str, BoolArray] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,14 +91,20 @@ def sizes(cells: Cells, class_of_cell: IntArray, classes: int) -> IntArray:
 
 
 def information_loss(
-    cells: Cells, class_of_cell: IntArray, classes: int, summaries: Sequence[Summary] = ()
+    cells: Cells,
+    class_of_cell: IntArray,
+    classes: int,
+    summaries: Sequence[Summary] = (),
+    hidden: Mapping[str, BoolArray] = ALL_SHOWN,
 ) -> dict[str, float]:
     """Share of each quasi-identifier's variance that lies within classes, 0 (nothing lost) to 1 (all).
 
     For numbers, dates and the places of ordered categories this is the within-class sum of squares over the total.
     For other categories it is the within-class Gini impurity over the total, where a missing value is a category;
     `summaries` spare counting them again. A constant column has nothing to lose. Suppressed people (class -1) have
-    lost all: each counts as far from the column's centre as the average person.
+    lost all: each counts as far from the column's centre as the average person. Of a class that shows no value
+    (`hidden`, by column, shape (J,)), where the class lies is lost as well: its members count as far from the column's
+    centre as they are.
     """
     kept = released_cells(class_of_cell)
     suppressed = 1.0 - cells.counts[kept].sum() / cells.n
@@ -115,7 +125,7 @@ def information_loss(
             people = np.bincount(group[is_known], weights=count[is_known], minlength=classes)
             summed = np.bincount(group[is_known], weights=count[is_known] * inside[is_known], minlength=classes)
             squares = float((count[is_known] * inside[is_known] ** 2).sum())
-            within = squares - float((summed**2 / np.maximum(people, 1)).sum())
+            within = squares - float((summed**2 / np.maximum(people, 1))[_shown(hidden, domain.name, classes)].sum())
         else:
             share = np.bincount(code, weights=cells.counts, minlength=len(domain)) / cells.n
             total = cells.n * (1.0 - float((share**2).sum()))
@@ -128,9 +138,18 @@ def information_loss(
                 weights=members.data.astype(float) ** 2,
                 minlength=classes,
             )
-            within = float((people - alike / np.maximum(people, 1)).sum())
+            inside_of_class = people - alike / np.maximum(people, 1)
+            if domain.name in hidden:
+                about_all = people * (1.0 + float((share**2).sum())) - 2 * np.asarray(members @ share)
+                inside_of_class = np.where(hidden[domain.name], about_all, inside_of_class)
+            within = float(inside_of_class.sum())
         lost[domain.name] = float(min(1.0, max(0.0, within / total) + suppressed)) if total > 1e-9 else 0.0
     return lost
+
+
+def _shown(hidden: Mapping[str, BoolArray], column: str, classes: int) -> BoolArray:
+    """The classes that show a value of a column, shape (J,)."""
+    return ~hidden[column] if column in hidden else np.ones(classes, dtype=bool)
 
 
 def loss_as_released(
@@ -155,21 +174,32 @@ def counting_withheld(lost: dict[str, float], cells: Cells, withheld: int) -> di
 
 
 def loss_as_told(
-    cells: Cells, class_of_cell: IntArray, losses: dict[str, float], released_class: IntArray
+    cells: Cells,
+    class_of_cell: IntArray,
+    losses: dict[str, float],
+    released_class: IntArray,
+    hidden: Mapping[str, BoolArray] = ALL_SHOWN,
 ) -> dict[str, float]:
-    """The information loss that a release tells: `loss_as_released`, with lone extremes moved in.
+    """The information loss that a release tells: `loss_as_released`, with lone extremes moved in, hidden values lost.
 
     A number far from all others would decide the variance, and with it the loss, so that whoever knows all other
-    numbers could compute it (`Domain.without_extremes`).
+    numbers could compute it (`Domain.without_extremes`). Of groups that show no value of a column (`hidden`, by column,
+    shape (J,); see `recode.hidden_values`) nobody learns where they lie in it, however much alike their members are.
     """
     lost = loss_as_released(cells, class_of_cell, losses, released_class)
+    number = int(released_class.max()) + 1
+    hiding = {name: np.bincount(released_class[of], minlength=number) > 0 for name, of in hidden.items() if of.any()}
     domains = {place: domain.without_extremes for place, domain in enumerate(cells.domains) if domain.name in lost}
-    changed = [place for place, domain in domains.items() if domain is not cells.domains[place]]
+    changed = [
+        place
+        for place, domain in domains.items()
+        if domain is not cells.domains[place] or cells.domains[place].name in hiding
+    ]
     if not changed:
         return lost
     some = replace(cells, domains=tuple(domains[place] for place in changed), codes=cells.codes[:, changed])
     alike = np.where(class_of_cell < 0, -1, released_class[class_of_cell])
-    return lost | information_loss(some, alike, int(released_class.max()) + 1)
+    return lost | information_loss(some, alike, number, hidden=hiding)
 
 
 def class_table(people: IntArray, summaries: list[Summary]) -> pd.DataFrame:

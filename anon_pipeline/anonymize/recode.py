@@ -424,6 +424,29 @@ def recoded_table(summaries: list[Summary], form: str) -> pa.Table:
     return pa.table(columns)
 
 
+def hidden_values(summaries: Sequence[Summary], recoded: pa.Table, form: str) -> dict[str, BoolArray]:
+    """By column the groups of which the recoded table shows no value, shape (J,).
+
+    That most members of a group have no value is shown; of a column with an order it says nothing of the others.
+    """
+    return {summary.domain.name: _hides(summary, recoded, form) for summary in summaries}
+
+
+def _hides(summary: Summary, recoded: pa.Table, form: str) -> BoolArray:
+    hidden: BoolArray
+    if form == "range":
+        texts = recoded.column(summary.domain.name).combine_chunks().dictionary_encode()
+        shown = [str(text).removesuffix(" or missing").removesuffix(" or *") for text in texts.dictionary.to_pylist()]
+        hidden = np.array([text in ("", SUPPRESSED) for text in shown], dtype=bool)[texts.indices.to_numpy()]
+    elif isinstance(summary, OrderedSummary):
+        hidden = summary.withheld
+    else:
+        hidden = summary.representative == WITHHELD
+        if summary.domain.levels is not None:
+            hidden = hidden | (summary.representative == 0)
+    return hidden
+
+
 def equivalence_classes(recoded: pa.Table) -> IntArray:
     """The equivalence class of each group, as readers of the release see it: those that show the same have one number.
 

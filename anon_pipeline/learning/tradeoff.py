@@ -15,7 +15,7 @@ import pandas as pd
 
 from anon_pipeline.anonymize.classes import loss_as_told, members
 from anon_pipeline.anonymize.policy import anonymize_part, check_feasible, mean_loss, protected_columns, tree_of
-from anon_pipeline.anonymize.recode import equivalence_classes, recoded_table
+from anon_pipeline.anonymize.recode import equivalence_classes, hidden_values, recoded_table
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
@@ -191,13 +191,14 @@ def _measure(spec: ReleaseSpec, key: Key, counted: Counted, population_table: pd
     class_of_cell = tree.fit_apply_cells(cells, replace(people, sensitive=protected), population_table)
     classes = people.without(class_of_cell < 0).pool(members(class_of_cell, len(tree.sizes_)))
     # Two groups that show the same values are one equivalence class of the released table.
-    alike = equivalence_classes(recoded_table(tree.summaries_, spec.recode.form))
+    recoded = recoded_table(tree.summaries_, spec.recode.form)
+    alike, hidden = equivalence_classes(recoded), hidden_values(tree.summaries_, recoded, spec.recode.form)
     classes = classes.merge(alike, int(alike.max()) + 1)
     risk = prosecutor(classes.sizes)
     return Measured(
         classes=len(classes.sizes),
         smallest_class=int(classes.sizes.min()),
-        information_lost=mean_loss(loss_as_told(cells, class_of_cell, tree.information_loss_, alike)),
+        information_lost=mean_loss(loss_as_told(cells, class_of_cell, tree.information_loss_, alike, hidden)),
         suppressed=1 - int(tree.sizes_.sum()) / cells.n,
         homogeneity={name: inference.homogeneous for name, inference in attribute_inference(classes).items()},
         largest_risk=risk.max,

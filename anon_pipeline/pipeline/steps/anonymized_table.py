@@ -11,7 +11,7 @@ import numpy as np
 from anon_pipeline.anonymize.classes import counting_withheld, loss_as_told
 from anon_pipeline.anonymize.grouping import Grouping
 from anon_pipeline.anonymize.policy import grids_of
-from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, recoded_table
+from anon_pipeline.anonymize.recode import OrderedSummary, Summary, equivalence_classes, hidden_values, recoded_table
 from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.anonymize.storage import load_cells
 from anon_pipeline.arrays import IntArray
@@ -50,13 +50,16 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     units = {name: column.unit for name, column in spec.columns.items()}
     recoded = recoded_table(grouping.summaries, spec.recode.form)
     released_class = equivalence_classes(recoded)
+    hidden = hidden_values(grouping.summaries, recoded, spec.recode.form)
     facts: dict[str, Any] = {
         "suppressed": in_no_class + withheld - grouping.withheld_people,
         "waiting": grouping.withheld_people,
         "released": cells.n - in_no_class,
         "bounds": {summary.domain.name: _bounds(summary) for summary in grouping.summaries},
         "information_loss": counting_withheld(
-            loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class), cells, withheld
+            loss_as_told(cells, grouping.class_of_cell, grouping.information_loss, released_class, hidden),
+            cells,
+            withheld,
         ),
         "apart": {domain.name: domain.apart for domain in cells.domains},
         "columns": column_statistics(grouping.summaries, grouping.sizes, units),
