@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from anon_pipeline.anonymize.recode import MICROSECONDS
 from anon_pipeline.learning.models import LoadLogged, Task, task_of
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.workers import ALONE, Progress, Workers
@@ -30,6 +31,8 @@ class Problem:
         task of their models.
     seed
         The seed of every random choice of the models.
+    unit
+        Of a regression: errors are told in so many steps of the target's numbers (`unit_of`).
     """
 
     frame: pd.DataFrame
@@ -37,6 +40,7 @@ class Problem:
     task: Task
     types: dict[str, ColumnType]
     seed: int
+    unit: float = 1.0
 
     @classmethod
     def within(cls, frame: pd.DataFrame, target: str, task: Task, types: dict[str, ColumnType], seed: int) -> Problem:
@@ -50,6 +54,11 @@ class Problem:
         """The problem of the spec's own model M."""
         task, features = task_of(types[spec.target]), {name: types[name] for name in spec.features}
         return cls(frame, target, task, features, spec.seed)
+
+
+def unit_of(kind: ColumnType, storage: str) -> float:
+    """The steps of a target's numbers in which its errors are told: a day of dates, and also of moments."""
+    return float(MICROSECONDS[0]) if kind is ColumnType.DATE and storage != "DATE" else 1.0
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key, seed_under
 from anon_pipeline.learning.cells import StoredPeople, folds_of_sample, guided_cells
 from anon_pipeline.learning.models import task_of
-from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem
+from anon_pipeline.learning.problem import PLAINLY, Fitting, Problem, unit_of
 from anon_pipeline.learning.targets import train_guide
 from anon_pipeline.learning.utility import CrossValidation, Folds, Utility, compare_fold, prepare, summarize
 from anon_pipeline.learning.without_target import scored, taught
@@ -170,6 +170,8 @@ def _prepare(stored: StoredPeople, key: Key, fitting: Fitting) -> Folds:
     features = {name: types[name] for name in spec.features}
     seed = seed_under(key, spec.dataset)
     problem = Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed)
+    storage = stored.engine.columns(stored.table)[spec.target]
+    problem = replace(problem, unit=unit_of(types[spec.target], storage))
     return prepare(problem, CrossValidation(spec.guide, spec.utility.folds), fitting)
 
 

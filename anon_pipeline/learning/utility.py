@@ -112,7 +112,7 @@ class Fold:
 class Folds:
     """A cross-validation whose raw models have been fitted; `compare` adds an anonymization to it.
 
-    `models` are by name, the guide's first.
+    `models` are by name, the guide's first; `unit` is that of `Problem`.
     """
 
     folds: tuple[Fold, ...]
@@ -125,6 +125,7 @@ class Folds:
     models: dict[str, ModelChoice]
     seed: int
     load_logged: LoadLogged | None
+    unit: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def prepare(problem: Problem, validation: CrossValidation, fitting: Fitting = PL
         models=models,
         seed=problem.seed,
         load_logged=fitting.load_logged,
+        unit=problem.unit,
     )
     inner = [_inner_folds(problem, validation, outer, number) for number in range(validation.folds)]
     guides = train_guides_by_fold(problem, guide, outer, inner, fitting)
@@ -247,8 +249,8 @@ def _fold(
     """A fold, with the answers of each raw model about the people in it."""
     # The guide's full model is the raw model: the same kind, the same seed, the same rows.
     own, *further = prepared.models
-    before = {own: _ask(replace(trained.full, classes=prepared.classes), test, truth)}
-    before |= {name: _ask(_fitted(prepared, name, part), test, truth) for name in further}
+    before = {own: _ask(prepared, replace(trained.full, classes=prepared.classes), test, truth)}
+    before |= {name: _ask(prepared, _fitted(prepared, name, part), test, truth) for name in further}
     return Fold(part, test, truth, trained.guidance(part, inner), before)
 
 
@@ -271,7 +273,8 @@ def compare_fold(prepared: Folds, fold: Fold, anonymize: Anonymize) -> Anonymize
     anonymized = anonymize(fold.part.copy(), fold.guidance.copy()).reset_index(drop=True)
     if not len(anonymized):
         return Anonymized(0, {})
-    after = {name: _ask(_fitted(prepared, name, anonymized), fold.test, fold.truth) for name in prepared.models}
+    models = {name: _fitted(prepared, name, anonymized) for name in prepared.models}
+    after = {name: _ask(prepared, model, fold.test, fold.truth) for name, model in models.items()}
     return Anonymized(len(anonymized), after)
 
 
@@ -310,8 +313,12 @@ def _fitted(prepared: Folds, name: str, part: pd.DataFrame) -> FittedModel:
     return fit_model(Model(name, task, tuple(features), prepared.classes, prototype), part, target)
 
 
-def _ask(model: FittedModel, test: pd.DataFrame, truth: npt.NDArray[Any]) -> Answers:
-    return Answers(truth, model.predict(test), model.probabilities(test) if model.has_probabilities else None)
+def _ask(prepared: Folds, model: FittedModel, test: pd.DataFrame, truth: npt.NDArray[Any]) -> Answers:
+    """The answers of a model about the people of a fold; numbers are in the unit in which errors are told."""
+    answers = model.predict(test)
+    if prepared.task is Task.REGRESSION:
+        truth, answers = truth / prepared.unit, answers / prepared.unit
+    return Answers(truth, answers, model.probabilities(test) if model.has_probabilities else None)
 
 
 def _dtype(task: Task) -> type:

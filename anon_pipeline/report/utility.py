@@ -17,9 +17,9 @@ METRICS = {
     "balanced_accuracy": ("Balanced accuracy", "the same, every value of the target counting alike", "share"),
     "roc_auc": ("ROC AUC", "0.5 is guessing, 1 is perfect ranking", "plain"),
     "r2": ("R\u00b2", "share of the target's variance explained", "plain"),
-    "mae": ("Mean absolute error", "in units of the target; smaller is better", "plain"),
+    "mae": ("Mean absolute error", "in units of the target, of dates in days; smaller is better", "plain"),
     "calibration_error": ("Calibration error", "how far off a stated probability is; smaller is better", "share"),
-    "bias": ("Calibration error", "how far off a stated number is, in units of the target", "plain"),
+    "bias": ("Calibration error", "how far off a stated number is, in units of the target, of dates in days", "plain"),
 }
 SMALLER_IS_BETTER = {"mae", "calibration_error", "bias"}
 HEADLINES = ("roc_auc", "accuracy", "r2")

@@ -134,5 +134,5 @@ def test_utility_is_measured_for_every_further_target(engine: DuckDBEngine, tmp_
     spec = dataset(tmp_path)
     _, frame, types = counted(engine, spec)
     run: Any = SimpleNamespace(spec=spec, load_model=None, key=KEY, workers=lambda people: ALONE)
-    measured = other_targets(run, frame, types, seed=0)
+    measured = other_targets(run, frame, types, dict.fromkeys(types, "DOUBLE"), seed=0)
     assert list(measured) == ["visits"] and set(measured["visits"]["metrics"]) == {"r2", "mae"}

@@ -18,7 +18,7 @@ from anon_pipeline.arrays import FloatArray
 from anon_pipeline.learning import guide as guide_module
 from anon_pipeline.learning import targets as targets_module
 from anon_pipeline.learning.models import Task
-from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.learning.problem import Fitting, Problem, unit_of
 from anon_pipeline.learning.scores import (
     SCALES,
     SHARE,
@@ -381,3 +381,21 @@ def test_classes_absent_from_a_test_part() -> None:
     alone = np.array(["a", "a", "a"], dtype=object)
     assert classification_scores(alone, predicted, probabilities, classes)["roc_auc"] is None
     assert regression_scores(np.ones(3), np.zeros(3)) == {"r2": None, "mae": 1.0}
+
+
+def test_errors_of_moments_are_told_in_days() -> None:
+    """A moment is a number of microseconds: an error of two days was told as 172,800,000,000."""
+    frame = table(Task.REGRESSION)
+    days = measure(frame, Task.REGRESSION)
+    unit = unit_of(ColumnType.DATE, "TIMESTAMP")
+    assert (unit_of(ColumnType.DATE, "DATE"), unit_of(ColumnType.NUMERIC, "DOUBLE"), unit) == (1, 1, 86_400_000_000)
+    moments = frame.assign(target=frame["target"] * unit)
+    problem = replace(Problem.within(moments, "target", Task.REGRESSION, TYPES, 0), unit=unit)
+    told = measure_utility(problem, CrossValidation(CHEAP, 4), identity)
+    for name in ("mae", "r2"):
+        assert told.metrics[name].before.mean == pytest.approx(days.metrics[name].before.mean, rel=1e-6)
+        assert told.metrics[name].difference.mean == pytest.approx(days.metrics[name].difference.mean, abs=1e-6)
+    assert told.calibration is not None
+    assert days.calibration is not None
+    assert told.calibration.before.observed == pytest.approx(days.calibration.before.observed)
+    assert told.calibration.error.before.high == pytest.approx(days.calibration.error.before.high, rel=1e-6)

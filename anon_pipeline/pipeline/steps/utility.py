@@ -16,7 +16,7 @@ import pandas as pd
 from anon_pipeline.anonymize.policy import anonymize_part
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.learning.models import task_of
-from anon_pipeline.learning.problem import Fitting, Problem
+from anon_pipeline.learning.problem import Fitting, Problem, unit_of
 from anon_pipeline.learning.utility import CrossValidation, measure_utility
 from anon_pipeline.learning.without_target import scored
 from anon_pipeline.pipeline.left_out import cells_left_out, may_leave_out
@@ -49,18 +49,20 @@ def _measured(run: Run, people: Stage, left_out: Cells | None) -> StepResult:
     seed = run.measuring_seed
     features = {name: types[name] for name in spec.features}
     progress = log_progress(f"{spec.dataset}: utility", "models and folds")
+    storage = {column.name: column.storage for column in stored.columns}
     problem = Problem.within(frame, spec.target, task_of(types[spec.target]), features, seed)
+    problem = replace(problem, unit=unit_of(types[spec.target], storage[spec.target]))
     measured = measure_utility(
         problem,
         CrossValidation(spec.guide, spec.utility.folds, spec.utility.models),
         functools.partial(anonymize_part, spec, run.key, types=types),
         Fitting(run.load_model, run.workers(len(frame)), progress),
-        {column.name: column.storage for column in stored.columns if column.name in spec.quasi_identifiers},
+        {name: storage[name] for name in spec.quasi_identifiers},
         spec.k,
     )
     facts = measured.as_dict()
     if len(spec.guide.targets) > 1:
-        facts["targets"] = other_targets(run, frame, types, seed)
+        facts["targets"] = other_targets(run, frame, types, storage, seed)
     return StepResult(facts, metadata=utility_metadata(facts), metrics=utility_figures(measured))
 
 
@@ -74,7 +76,9 @@ def step_of(spec: ReleaseSpec) -> StepDef:
     return OF_RELEASED if may_leave_out(spec) else STEP
 
 
-def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], seed: int) -> dict[str, Any]:
+def other_targets(
+    run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], storage: dict[str, str], seed: int
+) -> dict[str, Any]:
     """The utility for each further target of the guide, under the same guidance."""
     spec, measured = run.spec, {}
     for name in spec.guide.targets[1:]:
@@ -83,6 +87,7 @@ def other_targets(run: Run, frame: pd.DataFrame, types: dict[str, ColumnType], s
         looked_at = {column: types[column] for column in [*spec.features, spec.target]}
         progress = log_progress(f"{spec.dataset}: utility for {name}", "models and folds")
         problem = Problem.within(frame, name, task_of(types[name]), looked_at, seed)
+        problem = replace(problem, unit=unit_of(types[name], storage[name]))
         measured[name] = measure_utility(
             problem,
             CrossValidation(guide, spec.utility.folds),
