@@ -76,7 +76,7 @@ def _rows_of(manifest: dict[str, Any]) -> Rows:
 
 def _of_people(manifest: dict[str, Any]) -> Rows:
     from anon_pipeline.report.sequential import promise
-    from anon_pipeline.report.utility import of_few_folds
+    from anon_pipeline.report.utility import METRICS, of_few_folds
 
     rows, measured = manifest["rows"], manifest["measured"]
     sizes = measured["class_sizes"]
@@ -87,8 +87,10 @@ def _of_people(manifest: dict[str, Any]) -> Rows:
     if (across := promise(manifest)) is not None:
         yield "demand", f"{across.demand[0].lower()}{across.demand[1:]}: measured {across.measured}"
     for metric, estimates in manifest["utility"]["metrics"].items():
-        before, after = interval(estimates["before"]), interval(estimates["after"])
-        yield metric, f"{before} before, {after} after; difference {interval(estimates['difference'], sign='+')}"
+        is_error = metric in METRICS and METRICS[metric][2] == "error"
+        before, after = (interval(estimates[when], is_error=is_error) for when in ("before", "after"))
+        change = interval(estimates["difference"], "+", is_error)
+        yield metric, f"{before} before, {after} after; difference {change}"
     if rough := of_few_folds(manifest["utility"]):
         yield "to be weighed", rough
 
@@ -145,18 +147,23 @@ def _demands(manifest: dict[str, Any]) -> Rows:
         yield "demand", f"{finding['demand']}: measured {number(finding['measured'])}"
 
 
-def interval(estimate: dict[str, float | None], sign: str = "") -> str:
+def interval(estimate: dict[str, float | None], sign: str = "", is_error: bool = False) -> str:
     """A mean and the ends of its interval."""
     if estimate["mean"] is None:
         return "not defined"
-    text = _score(estimate["mean"], sign)
+    text = _score(estimate["mean"], sign, is_error)
     if estimate["low"] is None or estimate["high"] is None:
         return text
-    return f"{text} ({_score(estimate['low'], sign)} to {_score(estimate['high'], sign)})"
+    low, high = (_score(end, sign, is_error) for end in (estimate["low"], estimate["high"]))
+    return f"{text} ({low} to {high})"
 
 
-def _score(value: float, sign: str) -> str:
-    """A score; a large error, such as one of salaries, has fewer decimals."""
+def _score(value: float, sign: str, is_error: bool) -> str:
+    """A score; a large error, such as one of salaries, has fewer decimals, and a small one more."""
+    from anon_pipeline.report.utility import SMALL_ERROR, small_error
+
+    if is_error and 0 < abs(value) < SMALL_ERROR:
+        return small_error(value, sign)
     decimals = 0 if abs(value) >= 1000 else 1 if abs(value) >= 100 else 4
     return f"{value:{sign},.{decimals}f}"
 

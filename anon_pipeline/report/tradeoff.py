@@ -15,6 +15,7 @@ from anon_pipeline.learning.tradeoff import Measured, Settings, TradeOffPoint
 from anon_pipeline.learning.utility import SMALLER_IS_BETTER
 from anon_pipeline.plain_json import finite
 from anon_pipeline.report.charts import Panel, count, minus, percent, trade_off_chart
+from anon_pipeline.report.utility import SMALL_ERROR, small_error
 from anon_pipeline.spec import K_PATH
 
 CSV, PICTURE, MARKDOWN = "frontier.csv", "frontier.svg", "frontier.md"
@@ -56,7 +57,11 @@ def table(points: Sequence[TradeOffPoint], brief: bool = False) -> tuple[list[st
             cells = (
                 [NONE] * 3
                 if comparison is None
-                else [_mean(comparison.before), _mean(comparison.after), _change(comparison.difference)]
+                else [
+                    _mean(comparison.before, score),
+                    _mean(comparison.after, score),
+                    _change(comparison.difference, score),
+                ]
             )
             row += cells[-len(parts) :]
         rows.append(row)
@@ -82,7 +87,7 @@ def picture(points: Sequence[TradeOffPoint], dataset: str) -> str:
     panels = [shares("information lost", "", of("information_lost"))]
     for score in _shown_score(points):
         lost = [_lost(point, score) for point in points]
-        words = [NONE if value is None else minus(f"{value:.4f}") for value in lost]
+        words = [NONE if value is None else _written(value, score) for value in lost]
         panels.append(Panel(f"{score} lost", "", lost, words))
     for column in _sensitive(points):
         homogeneous = [None if point.measured is None else point.measured.homogeneity[column] for point in points]
@@ -190,16 +195,22 @@ def _lost(point: TradeOffPoint, score: str) -> float | None:
     return change if change is None or score in SMALLER_IS_BETTER else 0.0 - change
 
 
-def _mean(estimate: Estimate) -> str:
-    return NONE if estimate.mean is None else minus(f"{estimate.mean:.4f}")
+def _mean(estimate: Estimate, score: str) -> str:
+    return NONE if estimate.mean is None else _written(estimate.mean, score)
 
 
-def _change(estimate: Estimate) -> str:
+def _change(estimate: Estimate, score: str) -> str:
     if estimate.mean is None:
         return NONE
+    mean = _written(estimate.mean, score, "+")
     if estimate.low is None or estimate.high is None:
-        return minus(f"{estimate.mean:+.4f}")
-    return f"{minus(f'{estimate.mean:+.4f}')} ({minus(f'{estimate.low:+.4f}')} to {minus(f'{estimate.high:+.4f}')})"
+        return mean
+    return f"{mean} ({_written(estimate.low, score, '+')} to {_written(estimate.high, score, '+')})"
+
+
+def _written(value: float, score: str, sign: str = "") -> str:
+    is_small = score in SMALLER_IS_BETTER and 0 < abs(value) < SMALL_ERROR
+    return minus(small_error(value, sign) if is_small else f"{value:{sign}.4f}")
 
 
 def _cell(text: str) -> str:

@@ -17,12 +17,14 @@ METRICS = {
     "balanced_accuracy": ("Balanced accuracy", "the same, every value of the target counting alike", "share"),
     "roc_auc": ("ROC AUC", "0.5 is guessing, 1 is perfect ranking", "plain"),
     "r2": ("R\u00b2", "share of the target's variance explained", "plain"),
-    "mae": ("Mean absolute error", "in units of the target, of dates in days; smaller is better", "plain"),
+    "mae": ("Mean absolute error", "in units of the target, of dates in days; smaller is better", "error"),
     "calibration_error": ("Calibration error", "how far off a stated probability is; smaller is better", "share"),
-    "bias": ("Calibration error", "how far off a stated number is, in units of the target, of dates in days", "plain"),
+    "bias": ("Calibration error", "how far off a stated number is, in units of the target, of dates in days", "error"),
 }
 SMALLER_IS_BETTER = {"mae", "calibration_error", "bias"}
 HEADLINES = ("roc_auc", "accuracy", "r2")
+#: Errors of numbers below this are told with more decimals: of a target such as a concentration all are small.
+SMALL_ERROR = 0.001
 #: The most groups that get a sentence.
 MOST_SENTENCES = 3
 #: The fewest folds for which a t interval over their scores is reliable.
@@ -208,18 +210,25 @@ def _interval(low: float, high: float, form: str, write: Callable[[Any, str], st
 def _level(value: Any, form: str) -> str:
     if not known(value):
         return NOT_MEASURED
-    return f"{minus(f'{100 * value:.2f}')}\u00a0%" if form == "share" else minus(_digits(value))
+    return f"{minus(f'{100 * value:.2f}')}\u00a0%" if form == "share" else minus(_digits(value, form))
 
 
 def _change(value: Any, form: str) -> str:
     if not known(value):
         return NOT_MEASURED
-    text = f"{100 * value:+.2f}" if form == "share" else _digits(value, "+")
+    text = f"{100 * value:+.2f}" if form == "share" else _digits(value, form, "+")
     text = minus(text if text.strip("+-0.") else text.removeprefix("+"))
     return f"{text} points" if form == "share" else text
 
 
-def _digits(value: float, sign: str = "") -> str:
+def small_error(value: float, sign: str = "") -> str:
+    """A number near zero, but not zero, with four digits that say something."""
+    return f"{value:{sign}.{3 - math.floor(math.log10(abs(value)))}f}"
+
+
+def _digits(value: float, form: str, sign: str = "") -> str:
+    if form == "error" and 0 < abs(value) < SMALL_ERROR:
+        return small_error(value, sign)
     return (
         f"{value:{sign},.0f}"
         if abs(value) >= 10_000

@@ -168,6 +168,15 @@ def test_a_score_has_decimals_by_its_size(
     assert tables.interval({"mean": mean, "low": low, "high": high}, sign) == text
 
 
+def test_a_small_error_keeps_its_digits() -> None:
+    """Of a concentration all errors are small: 0.0000 said that there is none."""
+    errors: dict[str, float | None] = {"mean": 0.00002345, "low": 0.00001, "high": 0.0123}
+    assert tables.interval(errors, is_error=True) == "0.00002345 (0.00001000 to 0.0123)"
+    assert tables.interval(errors, "+", is_error=True) == "+0.00002345 (+0.00001000 to +0.0123)"
+    assert tables.interval(errors) == "0.0000 (0.0000 to 0.0123)"  # of a share
+    assert tables.interval(dict.fromkeys(errors, 0.0), is_error=True) == "0.0000 (0.0000 to 0.0000)"
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -18,6 +18,7 @@ from anon_pipeline.learning.scores import Estimate
 from anon_pipeline.learning.tradeoff import Measured, TradeOffPoint
 from anon_pipeline.learning.utility import Comparison, Utility
 from anon_pipeline.report import tradeoff
+from anon_pipeline.report import utility as utility_report
 
 K, T = "privacy.k_anonymity.k", "privacy.t_closeness.t"
 
@@ -127,3 +128,14 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
 def test_json_has_no_infinity() -> None:
     odd = replace(POINTS[0], measured=replace(MEASURED, largest_risk=float("inf")))
     assert json.loads(json.dumps(tradeoff.as_json([odd]), allow_nan=False))[0]["measured"]["largest_risk"] is None
+
+
+def test_small_errors_keep_their_digits() -> None:
+    """Of a concentration all errors are small: 0.0000 said that there is none."""
+    point = TradeOffPoint({K: 5}, False, measured=MEASURED, utility=utility("mae", 0.00002345, 0.00003))
+    _, (row,) = tradeoff.table([point])
+    assert row[-3:] == ["0.00002345", "0.00003000", "+0.000006550 (\u22120.0050 to +0.0050)"]
+    metrics = {"mae": {"before": {"mean": 0.00002345}, "after": {"mean": 0.00003}, "difference": {"mean": 0.00000655}}}
+    (score,) = utility_report.scores(metrics)
+    assert (score.before[0], score.after[0], score.difference[0]) == ("0.00002345", "0.00003000", "+0.000006550")
+    assert "was 0.00002345 before and 0.00003000 after" in score.sentence
