@@ -427,7 +427,7 @@ def recoded_table(summaries: list[Summary], form: str) -> pa.Table:
 def hidden_values(summaries: Sequence[Summary], recoded: pa.Table, form: str) -> dict[str, BoolArray]:
     """By column the groups of which the recoded table shows no value, shape (J,).
 
-    That most members of a group have no value is shown; of a column with an order it says nothing of the others.
+    That members of a group have no value says nothing of the others where the column has an order.
     """
     return {summary.domain.name: _hides(summary, recoded, form) for summary in summaries}
 
@@ -437,7 +437,8 @@ def _hides(summary: Summary, recoded: pa.Table, form: str) -> BoolArray:
     if form == "range":
         texts = recoded.column(summary.domain.name).combine_chunks().dictionary_encode()
         shown = [str(text).removesuffix(" or missing").removesuffix(" or *") for text in texts.dictionary.to_pylist()]
-        hidden = np.array([text in ("", SUPPRESSED) for text in shown], dtype=bool)[texts.indices.to_numpy()]
+        nothing = {"", SUPPRESSED, "missing"} if summary.domain.ordered else {"", SUPPRESSED}
+        hidden = np.array([text in nothing for text in shown], dtype=bool)[texts.indices.to_numpy()]
     elif isinstance(summary, OrderedSummary):
         hidden = summary.withheld
     else:

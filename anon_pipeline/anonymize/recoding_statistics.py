@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from anon_pipeline.anonymize.recode import MICROSECONDS, SUPPRESSED, WITHHELD, CategorySummary, OrderedSummary, Summary
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
 
+#: Of a table that shows representatives: no value is told where there is none.
+OF_REPRESENTATIVES: Mapping[str, BoolArray] = MappingProxyType({})
+
 
 def column_statistics(
-    summaries: Sequence[Summary], sizes: IntArray, units: Mapping[str, str | None]
+    summaries: Sequence[Summary],
+    sizes: IntArray,
+    units: Mapping[str, str | None],
+    hidden: Mapping[str, BoolArray] = OF_REPRESENTATIVES,
 ) -> dict[str, dict[str, Any]]:
     """For each quasi-identifier plain figures, for the manifest.
 
@@ -23,15 +30,16 @@ def column_statistics(
     summaries : the recoded values of the J classes
     sizes : people per class, shape (J,)
     units : the unit of a column's numbers ("years"), where the spec states one; dates are counted in days
+    hidden : of a table that shows ranges and sets: by column the classes that show none (`recode.hidden_values`)
 
     Returns
     -------
     By column: `groups`, the number of different ranges or sets of values; `width` of the range that the middle person
     is in (None where an end is open; for categories the size of the set, where a missing value counts as one and all
-    unpublished categories together count as one); `unit` of that width (numbers and dates only); `exact`, the share of
-    people whose range or set is a single value; `withheld`, the share of people for whom no value is published; where
-    the column has a hierarchy `unlabelled`, the share of people for whose class it has no word but "*". All figures can
-    be counted again in the published table of classes.
+    unpublished categories together count as one, and None where the set has no others); `unit` of that width (numbers
+    and dates only); `exact`, the share of people whose range or set is a single value; `withheld`, the share of people
+    for whom no value is published; where the column has a hierarchy `unlabelled`, the share of people for whose class
+    it has no word but "*". All figures can be counted again in the published table of classes.
     """
     statistics = {}
     for summary in summaries:
@@ -41,6 +49,8 @@ def column_statistics(
             statistics[name] = {**_ordered(summary, sizes), "unit": unit}
         else:
             statistics[name] = _categories(summary, sizes)
+        if name in hidden:
+            statistics[name]["withheld"] = _share(sizes[hidden[name]], sizes)
         if summary.labels is not None:
             unlabelled = np.array([label == SUPPRESSED for label in summary.labels.texts], dtype=bool)
             statistics[name]["unlabelled"] = _share(sizes[unlabelled], sizes)
@@ -63,7 +73,7 @@ def _ordered(summary: OrderedSummary, sizes: IntArray) -> dict[str, Any]:
 
 def _categories(summary: CategorySummary, sizes: IntArray) -> dict[str, Any]:
     sets = summary.sets()
-    width = np.array([len(names) for names in sets], dtype=np.int64)
+    width = np.array([np.inf if names == [SUPPRESSED] else len(names) for names in sets], dtype=np.float64)
     exact = np.array([len(names) == 1 and names[0] != SUPPRESSED for names in sets], dtype=bool)
     return {
         "groups": len(set(map(tuple, sets))),

@@ -11,6 +11,7 @@ import pytest
 from anon_pipeline.anonymize.classes import information_loss, loss_as_told
 from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.anonymize.recode import Summary, equivalence_classes, hidden_values, recoded_table, summarize
+from anon_pipeline.anonymize.recoding_statistics import column_statistics
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.tables import Cells
 
@@ -107,3 +108,18 @@ def test_that_a_class_has_mostly_no_level_hides_the_levels_of_the_others() -> No
     assert recoded_table(summaries, "value")["size"].to_pylist() == [None, None]
     assert information_loss(cells, class_of_cell, 2)["size"] == 0.0
     assert told(frame, group, 3, levels={"size": [1, 0]})["size"] == pytest.approx(1.0)
+
+
+def test_in_a_table_of_ranges_no_value_is_told_of_who_has_no_range() -> None:
+    """Most of the first class have no number and it has no median, but it shows a range; the second shows `*`."""
+    number = pd.Series([10.0, 20.0, 20.0, 30.0, *[np.nan] * 6, 20.0, *[np.nan] * 9, *[20.0] * 10, *[np.nan] * 10])
+    group = [0] * 10 + [1] * 10 + [2] * 10 + [3] * 10
+    frame = pd.DataFrame({"number": number, "class": [float(place) for place in group]})
+    _, _, summaries = grouped(frame, group, 1)
+    sizes = np.full(4, 10)
+    ranges = recoded_table(summaries, "range")
+    assert ranges["number"].to_pylist() == ["[10.0, 30.0] or missing", "* or missing", "20.0", "missing"]
+    assert recoded_table(summaries, "value")["number"].to_pylist() == [None, None, 20.0, None]
+    assert column_statistics(summaries, sizes, {})["number"]["withheld"] == 0.75
+    hidden = hidden_values(summaries, ranges, "range")
+    assert column_statistics(summaries, sizes, {}, hidden)["number"]["withheld"] == 0.5

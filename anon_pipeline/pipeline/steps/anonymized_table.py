@@ -62,7 +62,9 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
             withheld,
         ),
         "apart": {domain.name: domain.apart for domain in cells.domains},
-        "columns": column_statistics(grouping.summaries, grouping.sizes, units),
+        "columns": column_statistics(
+            grouping.summaries, grouping.sizes, units, hidden if spec.recode.form == "range" else {}
+        ),
         "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
         "associations": _associations(run, people, cells, grouping),
         "weighted": _weighted_risk(run, people, cells, grouping, released_class),
