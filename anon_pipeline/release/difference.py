@@ -7,7 +7,7 @@ make are no changes.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,6 @@ TOLD_ELSEWHERE = ("columns", "privacy")
 
 #: So many steps two figures differ by noise alone, but for one pair in two hundred.
 BY_NOISE = 2
-#: The same of the mean of several columns.
-MEAN_BY_NOISE = 1
 
 
 @dataclass(frozen=True)
@@ -86,9 +84,18 @@ def _by_noise(manifest: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], fl
         yield ("people", "without_target"), BY_NOISE * step_at_least(math.sqrt(max(1, rows["source"])))
     loss = measured.get("information_loss") or {}
     if measured.get("noise") and loss:
-        yield ("information lost", "in the mean"), MEAN_BY_NOISE * loss["step"]
+        yield ("information lost", "in the mean"), _of_mean(loss["steps"].values(), loss["step"])
         for name, step in loss["steps"].items():
             yield ("information lost", name), BY_NOISE * (step or 0.0)
+
+
+def _of_mean(steps: Collection[float | None], step: float) -> float:
+    """The same of the mean of columns with these steps, in whole steps of the mean, at least one.
+
+    Columns have noise of their own, so that of many it hardly moves the mean; of one, or with coarse steps, it does.
+    """
+    by_noise = BY_NOISE * math.hypot(*(of_column or 0.0 for of_column in steps)) / max(len(steps), 1)
+    return step * max(1, math.ceil(by_noise / step - 1e-9))
 
 
 Figure = tuple[tuple[str, str], Any]
