@@ -86,24 +86,36 @@ def deliver(
     InputError
         Where there is no such release.
     NotDelivered
-        With a sentence for each place that failed. The other places have the release.
+        With a sentence for each place that failed; the other places have the release. Or where the system refuses to
+        record what is done, as on a full disk: then nothing more is done, since no place is asked without a record.
     """
-    with home.lock(f"destinations-{dataset}"):
-        entry = ledger.published(home, version, dataset)
-        failures = [*_take_back_withdrawn(home, dataset, version)]
-        if ledger.withdrawal(home, dataset, version) is None:
-            known = {copy.place.label: copy.place for copy in record.read(home, dataset, version)}
-            places = known | {place.label: place for place in stated}
-            failures += _put(home, Release.of(home, entry), list(places.values()), compare)
-            standing = f"{dataset}/{version} is published and stands"
-        else:
-            standing = f"{dataset}/{version} is withdrawn"
-        if failures:
-            raise NotDelivered(
-                f"{standing}, but not every destination follows: {'; '.join(failures)}; run again, or "
-                f"`anon-pipeline releases deliver {version}`"
-            )
-        return [copy.place.label for copy in record.read(home, dataset, version) if copy.state == STANDS]
+    entry = ledger.published(home, version, dataset)
+    is_withdrawn = ledger.withdrawal(home, dataset, version) is not None
+    standing = f"{dataset}/{version} is {'withdrawn' if is_withdrawn else 'published and stands'}"
+    again = f"run again, or `anon-pipeline releases deliver {version}`"
+    try:
+        with home.lock(f"destinations-{dataset}"):
+            failures = _followed(home, entry, stated, compare)
+            stands = [copy.place.label for copy in record.read(home, dataset, version) if copy.state == STANDS]
+    except OSError as error:
+        raise NotDelivered(
+            f"{standing}, but perhaps not every destination follows: the system refuses what is needed in the home "
+            f"({error.strerror or type(error).__name__}); free disk space, or make the home writable, and then {again}"
+        ) from None
+    if failures:
+        raise NotDelivered(f"{standing}, but not every destination follows: {'; '.join(failures)}; {again}")
+    return stands
+
+
+def _followed(home: Home, entry: ledger.Entry, stated: Iterable[Destination], compare: bool) -> list[str]:
+    """Put a release to its places, or take it back there; a sentence for each place that failed."""
+    dataset, version = entry.release
+    failures = _take_back_withdrawn(home, dataset, version)
+    if ledger.withdrawal(home, dataset, version) is None:
+        known = {copy.place.label: copy.place for copy in record.read(home, dataset, version)}
+        places = known | {place.label: place for place in stated}
+        failures += _put(home, Release.of(home, entry), list(places.values()), compare)
+    return failures
 
 
 def verify(home: Home, dataset: str | None = None, version: str | None = None) -> list[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -46,6 +48,45 @@ def test_a_replaced_copy_of_a_withdrawn_release_is_told_until_it_is_taken_back(h
     assert delivery.verify(home) == [f"people/v1 at {place.label}: is there, although the release was withdrawn"]
     delivery.deliver(home, DATASET, "v1")
     assert (delivery.verify(home), len(files(place))) == ([], 1)
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_disk_that_is_full_after_a_withdrawal_tells_what_stands(
+    home: Home, place: Destination, monkeypatch: pytest.MonkeyPatch, moment: int
+) -> None:
+    """It said that the disk is full, with exit code 2, as if nothing were withdrawn; the rows stood at the place."""
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place)
+    withdraw(home, "v2", "too much")
+    noted, note = itertools.count(), record.note
+
+    def full(*arguments: Any) -> None:
+        if next(noted) >= moment:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        note(*arguments)
+
+    with monkeypatch.context() as disk:
+        disk.setattr(record, "note", full)
+        with pytest.raises(NotDelivered, match=r"v2 is withdrawn, but .* \(No space left on device\); free disk space"):
+            delivery.deliver(home, DATASET, "v2")
+    delivery.deliver(home, DATASET, "v2")
+    assert (delivery.verify(home), states(home, "v1"), len(files(place))) == ([], [record.STANDS], 1)
+
+
+def test_a_disk_that_is_full_before_a_release_is_recorded_puts_it_nowhere(
+    home: Home, place: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No withdrawal would find a copy that no record knows."""
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    publish(home, "v1")
+    with monkeypatch.context() as disk:
+        disk.setattr(record, "note", full)
+        with pytest.raises(NotDelivered, match="v1 is published and stands, but"):
+            deliver(home, "v1", place)
+    assert files(place) == []
 
 
 def test_a_copy_that_somebody_puts_there_again_is_taken_back_again(home: Home, place: Destination) -> None:
