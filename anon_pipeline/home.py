@@ -397,21 +397,30 @@ def out_of_memory(error: BaseException | None) -> bool:
     return False
 
 
-#: The sentence about records that `is_damaged` tells of.
+#: The sentences about records that `fault_of_records` tells.
 DAMAGED = (
     "a database of Dagster's or MLflow's records is damaged; restore the home from a backup, or move private/dagster "
     "or private/mlflow away, whose records then begin anew"
 )
+NOT_OPENED = (
+    "a database of Dagster's or MLflow's records cannot be opened, or a file that belongs beside it cannot be made; "
+    "free disk space, allow more open files (`ulimit -n`), or make private/dagster and private/mlflow writable"
+)
 
 
-def is_damaged(error: BaseException | None) -> bool:
-    """Whether an error, or one of its causes, means that the file of a SQLite database is damaged."""
+def fault_of_records(error: BaseException | None) -> str | None:
+    """The sentence where an error, or one of its causes, means that the file of a SQLite database cannot be used.
+
+    SQLite does not say why it cannot open or make a file: on a full disk it says the same as where it may not.
+    """
     while error is not None:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without what SQLite adds to it
         if isinstance(error, sqlite3.DatabaseError) and code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-            return True
+            return DAMAGED
+        if isinstance(error, sqlite3.DatabaseError) and code == sqlite3.SQLITE_CANTOPEN:
+            return NOT_OPENED
         error = error.__cause__ or error.__context__
-    return False
+    return None
 
 
 def _sync(path: Path) -> None:

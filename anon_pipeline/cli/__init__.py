@@ -24,7 +24,7 @@ from anon_pipeline.cli import delivering, upkeep, tools  # noqa: F401
 from anon_pipeline.cli.app import BAD_INPUT, NOT_DELIVERED, REFUSED, app, err, print_json
 from anon_pipeline.cli.streams import be_patient, lost_output
 from anon_pipeline.errors import InputError, NotDelivered, Refused
-from anon_pipeline.home import DAMAGED, NO_MEMORY, Home, is_damaged, out_of_memory, out_of_space
+from anon_pipeline.home import NO_MEMORY, Home, fault_of_records, out_of_memory, out_of_space
 from anon_pipeline.imports import keep_imports
 
 DEBUG_VARIABLE = "ANON_PIPELINE_DEBUG"
@@ -117,8 +117,8 @@ def _fail_unexpectedly(error: Exception) -> None:
         _fail(f"{Home.default().root}: the disk is full; free or allow disk space", BAD_INPUT)
     if out_of_memory(error):
         _fail(NO_MEMORY, BAD_INPUT)
-    if is_damaged(error):
-        _fail(f"{Home.default().root}: {DAMAGED}", BAD_INPUT)
+    if (fault := fault_of_records(error)) is not None:
+        _fail(f"{Home.default().root}: {fault}", BAD_INPUT)
     if os.environ.get(DEBUG_VARIABLE):
         raise error
     if isinstance(error, OSError) and error.strerror and not isinstance(error, ConnectionError):

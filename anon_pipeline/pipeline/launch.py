@@ -11,7 +11,7 @@ import dagster as dg
 
 from anon_pipeline.destinations.delivery import require_ready
 from anon_pipeline.errors import InputError, Unavailable
-from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
+from anon_pipeline.home import NOT_OPENED, Home, fault_of_records, out_of_space
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.build import build_definitions
 from anon_pipeline.pipeline.instance import open_instance
@@ -163,7 +163,7 @@ def _launched(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str) -> Out
 
 @contextmanager
 def _unavailable_if_lost(spec: ReleaseSpec) -> Iterator[None]:
-    """Explain, in a sentence, that Dagster can no longer write its records; the run then ends at once."""
+    """Explain, in a sentence, that Dagster cannot write its records (any more); the run then ends at once."""
     try:
         yield
     except InputError:
@@ -171,8 +171,8 @@ def _unavailable_if_lost(spec: ReleaseSpec) -> Iterator[None]:
     except Exception as error:
         if server_is_lost(error):
             raise Unavailable(f"{spec.dataset}: {LOST}") from None
-        if is_damaged(error):
-            raise InputError(f"{spec.dataset}: {DAMAGED}") from None
+        if (fault := fault_of_records(error)) is not None:
+            raise (Unavailable if fault == NOT_OPENED else InputError)(f"{spec.dataset}: {fault}") from None
         raise
 
 

@@ -14,7 +14,7 @@ from anon_pipeline.engine.base import Engine
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.spark import SparkEngine
 from anon_pipeline.errors import InputError, NotDelivered, Refused, Unavailable
-from anon_pipeline.home import DAMAGED, NO_MEMORY, Home, is_damaged, out_of_memory, out_of_space, write_file
+from anon_pipeline.home import NO_MEMORY, NOT_OPENED, Home, fault_of_records, out_of_memory, out_of_space, write_file
 from anon_pipeline.pipeline import refusals
 from anon_pipeline.pipeline.event_log import lines_in
 from anon_pipeline.pipeline.step import Run
@@ -157,8 +157,8 @@ class Runtime(dg.ConfigurableResource):
                 ) from None
             if out_of_memory(error):
                 raise _failure(f"{name}: {NO_MEMORY}", BAD_INPUT, may_pass=True) from None
-            if is_damaged(error):
-                raise _failure(f"{name}: {DAMAGED}", BAD_INPUT) from None
+            if (fault := fault_of_records(error)) is not None:
+                raise _failure(f"{name}: {fault}", BAD_INPUT, may_pass=fault == NOT_OPENED) from None
             if server_is_lost(error):
                 raise _failure(f"{name}: {LOST}", BAD_INPUT, may_pass=True) from None
             if isinstance(error, OSError):

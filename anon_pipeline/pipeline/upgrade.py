@@ -10,7 +10,7 @@ from alembic.util.exc import CommandError
 from sqlalchemy.pool import NullPool
 
 from anon_pipeline.errors import InputError
-from anon_pipeline.home import DAMAGED, Home, is_damaged, out_of_space
+from anon_pipeline.home import Home, fault_of_records, out_of_space
 from anon_pipeline.pipeline.instance import open_instance
 from anon_pipeline.pipeline.runtime import BAD_INPUT
 from anon_pipeline.pipeline.tracking.runs import OTHER_SCHEMA, Tracking
@@ -53,8 +53,8 @@ def _told(error: Exception) -> str | None:
         return str(error)
     if isinstance(error, CommandError):  # Alembic does not know the schema
         return f"{root}: {OTHER_SCHEMA}"
-    if is_damaged(error):
-        return f"{root}: {DAMAGED}"
+    if (fault := fault_of_records(error)) is not None:
+        return f"{root}: {fault}"
     return f"{root}: the disk is full; free or allow disk space" if out_of_space(error) else None
 
 

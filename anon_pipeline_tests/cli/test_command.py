@@ -17,7 +17,7 @@ import typer
 
 from anon_pipeline import cli
 from anon_pipeline.errors import InputError, NotDelivered, Refused
-from anon_pipeline.home import DAMAGED, NO_MEMORY, Home
+from anon_pipeline.home import DAMAGED, NO_MEMORY, NOT_OPENED, Home
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +62,15 @@ def damaged() -> sqlite3.DatabaseError:
     raise AssertionError("it was read")
 
 
+def not_opened() -> sqlite3.Error:
+    """What SQLite says where the journal of a database cannot be made, as on a disk that is full."""
+    try:
+        sqlite3.connect("/dev/null/runs.db")
+    except sqlite3.Error as error:
+        return error
+    raise AssertionError("it was opened")
+
+
 @pytest.mark.parametrize(
     ("outcome", "code", "sentence"),
     [
@@ -75,6 +84,7 @@ def damaged() -> sqlite3.DatabaseError:
         (caused_by(OSError(errno.ENOSPC, "no space")), 2, "HOME: the disk is full; free or allow disk space"),
         (caused_by(MemoryError()), 2, NO_MEMORY),
         (caused_by(damaged()), 2, f"HOME: {DAMAGED}"),
+        (caused_by(not_opened()), 2, f"HOME: {NOT_OPENED}"),
         (PermissionError(errno.EACCES, "denied", "/etc/x"), 2, "/etc/x: cannot be read or written (denied)"),
         (OSError(errno.EROFS, "is read-only"), 2, "the system refuses what the command needs: is read-only"),
     ],

@@ -255,6 +255,14 @@ def test_records_that_are_damaged_are_told(published: Place) -> None:
     assert again.exit_code == 0, again.said
 
 
+def test_records_that_cannot_be_opened_are_told(published: Place) -> None:
+    """A disk without room for a new file ends SQLite so, which says no more; it was an internal error."""
+    place = published.home.private / "dagster" / "history" / "runs" / "index.db"
+    place.unlink()
+    place.mkdir()
+    assert_one_sentence(published.run(), "records cannot be opened, or a file that belongs beside it cannot be made")
+
+
 @pytest.mark.parametrize("largest", [500, 30_000])
 def test_files_that_may_not_grow_stop_the_run_with_a_sentence(fresh: Place, largest: int) -> None:
     ended = fresh.run(largest_file=largest)
