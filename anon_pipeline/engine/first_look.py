@@ -47,12 +47,14 @@ class FirstLook:
     size : bytes of its files; None for a source that is no file
     whole : whether every row was read
     values : counts of the requested columns, if every row was read
+    types : the types of the columns that a run stores, if every row was read
     """
 
     rows: int | None = None
     size: int | None = None
     whole: bool = False
     values: Mapping[str, CountedValues] = field(default_factory=dict)
+    types: Mapping[str, ColumnType] = field(default_factory=dict)
 
 
 def first_look(spec: ReleaseSpec, counted: Sequence[str] = (), however_large: bool = False) -> FirstLook:
@@ -107,7 +109,7 @@ def _whole(spec: ReleaseSpec, counted: Sequence[str], size: int) -> FirstLook:
             if typed[name].type is not ColumnType.DATE:
                 written, people = zip(*found, strict=True)
                 values[name] = CountedValues(written, people, is_ordered(kind))
-    return FirstLook(int(rows), size, True, values)
+    return FirstLook(int(rows), size, True, values, {name: column.type for name, column in typed.items()})
 
 
 def _rows_by_head(spec: ReleaseSpec, kind: str) -> int | None:

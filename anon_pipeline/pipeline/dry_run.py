@@ -15,6 +15,7 @@ from anon_pipeline.keys import require_key
 from anon_pipeline.learning.models import rounds_of
 from anon_pipeline.pipeline.before_work import require_startable
 from anon_pipeline.pipeline.graph import graph_of
+from anon_pipeline.pipeline.masking import planned
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.spec_folders import require_one_dataset
 from anon_pipeline.spec import ReleaseSpec
@@ -81,6 +82,7 @@ def dry_run(spec: ReleaseSpec, home: Home, engine: str, threads: int | None, mem
     home.require_usable()
     require_key(spec, home)
     looked = require_startable(spec, however_large=True)
+    _require_steps(spec, looked)
     require_ready(spec.publish, spec.folder)
     graph = graph_of(spec)
     steps: dict[str, list[str]] = {step.name: [] for step in graph.steps if step.in_release}
@@ -108,6 +110,14 @@ def _require_schedules(spec: ReleaseSpec) -> None:
             from anon_pipeline.pipeline.freshness import longest_gap  # Dagster takes seconds to import
 
             longest_gap(schedule, key)
+
+
+def _require_steps(spec: ReleaseSpec, looked: FirstLook) -> None:
+    """Refuse masking steps that do not fit the columns, as far as the types of these are read or all stated."""
+    stated = {name: spec.columns[name].type for name in spec.stored}
+    types = looked.types or {name: kind for name, kind in stated.items() if kind is not None}
+    if spec.masks and len(types) == len(stated):
+        planned(spec, dict(types))
 
 
 def cpu_seconds(spec: ReleaseSpec, people: int, classes: int = 2) -> float:

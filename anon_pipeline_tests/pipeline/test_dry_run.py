@@ -66,6 +66,17 @@ def test_what_it_reads_of_a_hierarchy_is_wrong_in_the_same_words(tmp_path: Path)
         dry_run(ReleaseSpec.load(folder), Home(tmp_path / "home"), "duckdb", None, None)
 
 
+@pytest.mark.parametrize("stated", [True, False])
+def test_masking_steps_that_do_not_fit_are_told_as_by_a_run(tmp_path: Path, stated: bool) -> None:
+    """It said that a run could start, which ended with exit code 2 after it had read the source."""
+    spec = policy() | {"steps": [{"technique": "noise", "deviation": 5}]}
+    if not stated:
+        spec["columns"]["visits"].pop("type")
+    folder = write_dataset(tmp_path / "people", spec=spec)
+    with pytest.raises(InputError, match=r"^steps\.0: noise works on one column; state it under columns\."):
+        dry_run(ReleaseSpec.load(folder), Home(tmp_path / "home"), "duckdb", None, None)
+
+
 def test_a_destination_that_cannot_be_used_is_told_as_by_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server = {"database": "postgresql", "connection": {"env": "OPEN_DSN"}, "schema": "open"}
     folder = write_dataset(tmp_path / "people", spec=policy() | {"publish": [server]})
