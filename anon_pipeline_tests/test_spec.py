@@ -450,3 +450,12 @@ def test_a_key_in_the_wrong_place_is_told_where_it_belongs(text: str, sentence: 
     with pytest.raises(InputError) as told:
         load(tmp_path, text)
     assert sentence in str(told.value)
+
+
+@pytest.mark.parametrize(("key", "meant"), [("columms", None), ("lenght", "length")])
+def test_a_step_is_told_its_own_keys_alone(key: str, meant: str | None, tmp_path: Path) -> None:
+    """`columns`, a key of other parts, was proposed to a step that does not take it."""
+    step = f"steps: [{{technique: prefix, length: 1, {key}: 1}}]"
+    with pytest.raises(InputError) as told:
+        load(tmp_path, changed("city: {role: quasi_identifier}", f"city: {{role: quasi_identifier, {step}}}"))
+    assert f"0.{key}: is not a key of the spec; " + (f"did you mean {meant}?" if meant else "check") in str(told.value)

@@ -109,7 +109,14 @@ def read_step(content: object) -> Technique:
         return content
     if not isinstance(content, Mapping) or "technique" not in content:
         raise ValueError("is a mapping with a technique and its parameters, for example {technique: round, to: 10}")
-    return technique_named(content["technique"]).model_validate(dict(content))
+    technique = technique_named(content["technique"])
+    names_columns = {"column", "columns"} & set(map(str, content)) - set(technique.model_fields)
+    if names_columns and not issubclass(technique, TableTechnique):
+        key = names_columns.pop()
+        raise ValueError(
+            f"{content['technique']} works on one column; state it under columns.<name>.steps, without {key}"
+        )
+    return technique.model_validate(dict(content))
 
 
 def catalog() -> tuple[CatalogRow, ...]:

@@ -55,8 +55,12 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 def _keys(model: type[BaseModel]) -> set[str]:
     """The keys of all loaded parts of a spec, privacy models and masking steps."""
     own = model.__module__.startswith("anon_pipeline.")
-    keys = {field.alias or name for name, field in model.model_fields.items()} if own else set()
-    return keys.union(*(_keys(part) for part in model.__subclasses__()))
+    return set(_names(model) if own else ()).union(*(_keys(part) for part in model.__subclasses__()))
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    """The keys of a part as a spec writes them."""
+    return [field.alias or name for name, field in model.model_fields.items()]
 
 
 def _places(model: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -85,7 +89,8 @@ def _where_it_stands(key: str, above: Sequence[str], title: str) -> str:
     model = next((part for part in _models(BaseModel) if part.__name__ == title), None)
     known = list(_places(model)) if model is not None and title == WHOLE else []
     if not known:
-        return did_you_mean(key, _keys(BaseModel) - {key})
+        own = model is not None and all(part.isdecimal() for part in above)  # of a step, beside its number in a list
+        return did_you_mean(key, (set(_names(model)) if model is not None and own else _keys(BaseModel)) - {key})
     near = get_close_matches(key, {place[-1] for place in known}, n=1, cutoff=0.75)
     found: dict[str, int] = {}
     for *way, last in known:

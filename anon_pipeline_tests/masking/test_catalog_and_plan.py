@@ -111,6 +111,12 @@ def test_steps_are_read_as_a_spec_writes_them_and_written_back() -> None:
         ({"technique": "round", "to": 10, "too": 1}, "Extra inputs"),
         ({"technique": "round", "to": 0}, "greater than 0"),
         ({"technique": "round", "to": float("nan")}, "finite number"),
+        (
+            {"technique": "noise", "column": "age"},
+            "noise works on one column; state it under columns.<name>.steps, with",
+        ),
+        ({"technique": "round", "columns": ["age"], "to": 10}, "columns.<name>.steps, without columns"),
+        ({"technique": "mdav", "column": "age", "k": 5}, "Extra inputs"),
         ({"technique": "bin"}, "either the width of all bins or their edges"),
         ({"technique": "bin", "width": 5, "edges": [1]}, "either the width"),
         ({"technique": "bin", "edges": [3, 3]}, "must ascend"),
