@@ -131,7 +131,8 @@ def notes(plan: Plan) -> list[str]:
         )
     if numbers:
         found.append(
-            "numbers beyond the public range count at its end; the intervals are of these numbers, since nothing "
+            "numbers beyond the public range count at its end, and all others at the nearest step, which moves a mean "
+            "or a quantile by half a step at most; the intervals are of the numbers that are counted, since nothing "
             "public says how many there are"
         )
     if plan.unlisted:

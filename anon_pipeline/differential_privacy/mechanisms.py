@@ -163,14 +163,21 @@ def noisy_groups(
 def quantile_scores(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray:
     """How well each value of a grid serves as the quantile part/whole, in whole numbers, 0 at best, shape (n,).
 
-    The score is -|(whole - part) below - part above|, where `below` and `above` are the rows under and over the value.
-    One more row moves a score by at most max(part, whole - part) (Smith, STOC 2011, in whole numbers).
+    A score is minus the distance of a value's rows from the quantile, in parts of a row: 0 where it is among them, else
+    whole * below - part * rows or that up to the next value, whichever is nearer to 0. (The difference of the rows
+    below and above a value does not do: of a column of which 55 % are 0, it prefers all values that nobody has above 0
+    to 0.) One more row moves a score by at most max(part, whole - part).
     """
-    rows = _whole(histogram)
-    below = np.concatenate(([0], np.cumsum(rows)[:-1]))
-    above = rows.sum() - np.cumsum(rows)
-    scores: IntArray = -np.abs((whole - part) * below - part * above)
+    edges = _from_quantile(histogram, part, whole)
+    scores: IntArray = -np.maximum(0, np.maximum(edges[:-1], -edges[1:]))
     return scores
+
+
+def _from_quantile(histogram: npt.ArrayLike, part: int, whole: int) -> IntArray:
+    """Where the rows of each value begin, and those of the last one end, counted from the quantile, shape (n + 1,)."""
+    rows = _whole(histogram)
+    edges: IntArray = whole * np.concatenate(([0], np.cumsum(rows))) - part * rows.sum()
+    return edges
 
 
 def quantile(histogram: npt.ArrayLike, part: int, whole: int, rows: int, nano_rho: int) -> int:
@@ -193,8 +200,7 @@ def quantile_end_scores(histogram: npt.ArrayLike, part: int, whole: int, off: in
     max(part, whole - part). Where `off` is below 0, the first score belongs to the range below the grid; otherwise the
     last score belongs to the range above it. So some score is 0 however few rows there are.
     """
-    rows = _whole(histogram)
-    edges = whole * np.concatenate(([0], np.cumsum(rows))) - part * rows.sum()
+    edges = _from_quantile(histogram, part, whole)
     far = np.array([np.iinfo(np.int64).max // 4])
     edges = np.concatenate((-far, edges)) if off < 0 else np.concatenate((edges, far))
     scores: IntArray = -np.maximum(0, np.maximum(edges[:-1] - off, off - edges[1:]))

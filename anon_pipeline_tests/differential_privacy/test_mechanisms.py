@@ -168,6 +168,7 @@ def test_scores_of_quantiles_move_no_further_than_stated(histogram: list[int], p
 
     before = scores(histogram)
     assert before[len(histogram) :].max() == 0, "some end fits, however few there are"
+    assert before[: len(histogram)].max() == 0, "so does some value"
     for place in range(len(histogram)):
         more = [*histogram]
         more[place] += 1
@@ -178,6 +179,27 @@ def test_the_median_is_found_where_there_are_many() -> None:
     histogram = np.full(101, 1000)
     assert abs(mechanisms.quantile(histogram, 1, 2, 1, NANO) - 50) <= 1
     assert abs(mechanisms.quantile(histogram, 1, 4, 1, NANO) - 25) <= 1
+
+
+@pytest.mark.parametrize(
+    ("histogram", "part", "whole", "found"),
+    [
+        ([55, 0, 0, 0, 45], 1, 2, [0]),  # most have 0; by rows below and above, 1 to 3 seemed nearer
+        ([45, 0, 0, 0, 55], 1, 2, [4]),
+        ([10, 42, 2, 46], 1, 2, [1]),
+        ([50, 0, 0, 50], 1, 2, [0, 1, 2, 3]),  # all of them are medians
+        ([70, 0, 10, 20], 3, 4, [2]),
+        ([0, 0, 0], 1, 2, [0, 1, 2]),
+    ],
+)
+def test_the_best_score_is_that_of_the_quantile(histogram: list[int], part: int, whole: int, found: list[int]) -> None:
+    scores = mechanisms.quantile_scores(histogram, part, whole)
+    assert np.flatnonzero(scores == 0).tolist() == found and scores.max() == 0
+
+
+def test_scores_are_rows_from_the_quantile() -> None:
+    """Which is what a preview states: within so many rows of the quantile."""
+    assert mechanisms.quantile_scores([55, 0, 5, 40], 1, 2).tolist() == [0, -10, -10, -20]
 
 
 def test_a_share_too_small_for_its_bounds_is_refused_in_a_sentence() -> None:

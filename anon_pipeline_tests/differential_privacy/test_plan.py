@@ -171,6 +171,7 @@ def test_labels_of_groups() -> None:
 def test_an_answer_notes_what_its_own_figures_need(sql: str, of_numbers: bool, of_counts: bool) -> None:
     notes = answering.notes(plan_of(spec_of("row"), sql))
     assert any("beyond the public range" in note for note in notes) == of_numbers
+    assert any("by half a step at most" in note for note in notes) == of_numbers
     assert any("may be below 0" in note for note in notes) == of_counts
 
 
