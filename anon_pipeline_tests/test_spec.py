@@ -64,6 +64,10 @@ BAD = {
         GOOD + "steps: [{technique: sample, columns: [city, illness], share: 0.9}]\n",
         ["steps.0.columns: 'illness' is sensitive", "take another column, or none"],
     ),
+    "no part of the source is a larger part of the population": (
+        GOOD + "sampling_fraction: 0.2\nsteps: [{technique: sample, share: 0.5}, {technique: sample, share: 0.3}]\n",
+        ["sampling_fraction: 0.2 is more than the steps keep of the source (0.15)", "multiply that of the source"],
+    ),
     "SQL would take two columns for one": (
         changed("  hobby:", "  Hobby: {role: exclude}\n  hobby:"),
         ["columns: Hobby and hobby differ by capitals only"],

@@ -25,12 +25,18 @@ class Sample(TableTechnique):
     share: float = Field(gt=0, lt=1, description="the part of the people that is kept")
 
     meaning: ClassVar[str] = "keeps a random part of the people, by strata if wanted"
-    use_when: ClassVar[str] = "nobody must be sure that a person is in the table; state the share as sampling_fraction"
+    use_when: ClassVar[str] = (
+        "nobody must be sure that a person is in the table; state the share that is left as sampling_fraction"
+    )
     random: ClassVar[bool] = True
 
     @property
     def strata(self) -> tuple[str, ...]:
         return self.columns
+
+    @property
+    def kept_share(self) -> float:
+        return self.share
 
     def apply(self, columns: Columns, context: Context) -> Applied:
         n = context.rows

@@ -83,7 +83,8 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     """The facts of a release of people, each as fine as may be published."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
     grouped = of.distinct_people.n
-    before, after = (risk_of(statistics, spec.sampling_fraction) for statistics in (of.distinct_people, of.classes))
+    fraction = _fraction(spec, source.rows, of.people["held_out"])
+    before, after = (risk_of(statistics, fraction) for statistics in (of.distinct_people, of.classes))
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
         before |= {"marketer": None}  # the source is not compared with the population
@@ -165,6 +166,12 @@ def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[s
         estimates = population_uniqueness(classes.sizes, sampling_fraction)
         risk["population_uniqueness"] = {name: asdict(estimate) for name, estimate in estimates.items()}
     return risk
+
+
+def _fraction(spec: ReleaseSpec, rows: int, held_out: int) -> float | None:
+    """The share of the population that the grouped people are: who was held out belongs to the stated share, too."""
+    stated = spec.sampling_fraction
+    return stated if stated is None or not held_out else stated * rows / (rows + held_out)
 
 
 def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:

@@ -80,6 +80,11 @@ class MaskingStep(Strict):
         return ()
 
     @property
+    def kept_share(self) -> float:
+        """The part of the people that it keeps."""
+        return 1.0
+
+    @property
     def averaged(self) -> tuple[str, ...]:
         """The columns whose means it shows by groups of people, unless it states what readers know of these people."""
         return ()

@@ -40,7 +40,7 @@ from anon_pipeline.spec.parts import (
 )
 from anon_pipeline.spec.permission import check_destinations, check_files
 from anon_pipeline.spec.policy import files_of_lists, hashes_of_lists, published_policy
-from anon_pipeline.spec.sampling import require_strata, require_weight
+from anon_pipeline.spec.sampling import require_fraction, require_strata, require_weight
 from anon_pipeline.spec.sentences import sentences
 from anon_pipeline.spec.sequential import require_following
 from anon_pipeline.spec.source import Source
@@ -92,7 +92,7 @@ class ReleaseSpec(Strict):
     linked_tables_accepted: str | None = Field(default=None, min_length=1, max_length=500)  # why others may tell more
     utility: Utility = Utility()  # how accuracy before and after is measured
     audit: Audit = Audit()  # how the release is attacked before publication
-    sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # the table's share of its population
+    sampling_fraction: float | None = Field(default=None, gt=0, le=1)  # share of the population after `sample` steps
     sampling_weight: str | None = None  # for a survey: the column with the number of people that a row represents
     differential_privacy: DifferentialPrivacy | None = None  # unit, budget and public domains of noisy answers
     synthesis: Synthesis | None = None  # how a synthetic release is measured and drawn
@@ -175,6 +175,7 @@ class ReleaseSpec(Strict):
         self._says_what_is_made()
         self._bounds_what_is_attacked()
         require_strata(self.steps, self.columns)
+        require_fraction(self.sampling_fraction, self.steps)
         require_unknown_means(self.steps, self.columns)
         if self.sampling_weight is not None:
             used = {name for step in self.steps for name in step.used}

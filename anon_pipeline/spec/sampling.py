@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 from anon_pipeline.spec.parts import NO_ROWS, Column, ColumnType, MaskingStep, Role
@@ -41,6 +42,24 @@ def require_weight(
         raise ValueError(f"{PLACE}: {name!r} has steps; the risk is that of the weights as they are")
     if column.type not in (None, ColumnType.NUMERIC):
         raise ValueError(f"{PLACE}: {name!r} has the type {column.type}; a weight is a number of people")
+
+
+def require_fraction(fraction: float | None, steps: Sequence[MaskingStep]) -> None:
+    """Check that a stated share of the population is no larger than what the steps keep of the source.
+
+    The share is that of the table which is released: the estimates count its classes.
+
+    Raises
+    ------
+    ValueError
+        If it is larger, so that more people than the population has would be in the source.
+    """
+    kept = math.prod(step.kept_share for step in steps)
+    if fraction is not None and fraction > kept * (1 + 1e-9):
+        raise ValueError(
+            f"sampling_fraction: {fraction:g} is more than the steps keep of the source ({kept:g}); it is the share of "
+            "the population that is left after them: multiply that of the source by what they keep"
+        )
 
 
 def require_strata(steps: Sequence[MaskingStep], columns: Mapping[str, Column]) -> None:

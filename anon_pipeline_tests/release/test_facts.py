@@ -95,6 +95,21 @@ def test_what_follows_from_weights_is_told_where_they_are_released(role: Role, i
     assert ("weighted" in after["measured"]["risk"]["after"]) == is_told
 
 
+def test_people_held_out_are_of_the_stated_share_of_the_population() -> None:
+    """Of a fifth of 5,000 people 400 are held out: the population is not what the 600 are a fifth of."""
+    spec = SPEC.model_copy(update={"sampling_fraction": 0.2})
+
+    def estimate(held_out: int) -> dict[str, Any]:
+        classes = ClassStatistics(sizes=np.full(60, 10, dtype=np.int64))
+        of = evidence(source=stored(600), people=stored(600, held_out=held_out), classes=classes)
+        told: dict[str, Any] = facts_of_people(spec, of)["measured"]["risk"]["after"]["population_uniqueness"]["zayatz"]
+        return told
+
+    assert estimate(0)["population"] == 3000 and estimate(0)["sampling_fraction"] == 0.2
+    assert estimate(400)["population"] == pytest.approx(5000)
+    assert estimate(400)["sampling_fraction"] == pytest.approx(0.12)
+
+
 def test_into_how_many_bins_a_column_was_coarsened_is_not_told() -> None:
     """A common value leaves bins empty, and one person more or less with it another one: an exact figure of the source.
 
