@@ -14,7 +14,7 @@ import pytest
 from anon_pipeline.destinations import delivery, record
 from anon_pipeline.destinations import postgresql as module
 from anon_pipeline.errors import InputError, NotDelivered, Unavailable
-from anon_pipeline.home import Home
+from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release.publication import publish_folder
 from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
@@ -216,6 +216,29 @@ def test_a_withdrawn_release_is_gone_and_the_one_before_is_current_again(
     delivery.deliver(home, DATASET, "v1")
     assert version_read(server, monkeypatch) is None
     assert "people" not in server.dump("postgres")
+
+
+@pytest.mark.long
+def test_the_servers_own_files_hold_no_manifest_of_a_withdrawn_release(home: Home, server: Server) -> None:
+    """A deleted line stays in its table's file until the server cleans up, which it never does for a few lines."""
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place())
+    manifest = sha256_of(home.releases / DATASET / "v1" / "manifest.json").encode()  # stands beside the manifest
+    assert files_with(server, manifest), "the test sees what is there"
+    lines = f"SELECT * FROM {QUOTED}.people_releases WHERE version = 'v2'"
+    before = server.ask(lines, "postgres")
+    withdraw(home, "v1", "too much")
+    delivery.deliver(home, DATASET, "v1")
+    assert files_with(server, manifest) == []
+    assert server.ask(lines, "postgres") == before
+    assert delivery.verify(home) == []
+
+
+def files_with(server: Server, text: bytes) -> list[str]:
+    """The files of tables that hold a text, deleted rows included."""
+    server.execute("CHECKPOINT")
+    files = (server.folder / "data/base").rglob("*")
+    return [str(file) for file in files if file.is_file() and text in file.read_bytes()]
 
 
 @pytest.mark.long
