@@ -179,10 +179,12 @@ def _counted(session: Session, values: Sequence[str], whole: str | None) -> tupl
         for place, estimated in enumerate(distinct)
         if estimated > FEW_VALUES and estimated >= MANY_VALUES * known[place]
     ]
-    for places, at_once in ((few, COUNTED_AT_ONCE), (many, 1)):
-        exact = _exactly(session, [values[place] for place in places], whole, at_once)
-        for place, counted in zip(places, exact, strict=True):
-            distinct[place] = counted
+    hashed = [
+        f"CASE WHEN {values[place]} IS NOT NULL THEN hash({values[place]}) END" for place in many
+    ]  # texts are long
+    exact = [*_exactly(session, [values[place] for place in few], whole), *_exactly(session, hashed, whole, at_once=1)]
+    for place, counted in zip([*few, *many], exact, strict=True):
+        distinct[place] = counted
     return known, distinct
 
 

@@ -43,6 +43,7 @@ class SyntheticPage:
     mechanisms: list[tuple[str, str, str, str]]
     counts: list[tuple[str, str, str, str, str]]
     columns: list[tuple[str, list[tuple[str, str, str, str]]]]
+    selections: dict[str, str]
     domains: list[tuple[str, str, str]]
     checks: list[tuple[str, str]]
     software: list[tuple[str, str]]
@@ -92,6 +93,7 @@ def describe(content: Mapping[str, Any], withdrawn: str = "") -> SyntheticPage:
         mechanisms=_mechanisms(privacy),
         counts=_counts(part(content, "quality").get("counts") or []),
         columns=[(name, _values(name, part(content, "quality", "values"), domains)) for name in domains],
+        selections=_selections(part(content, "quality", "values")),
         domains=[
             (name, _domain(part(domain)), words(part(domain).get("why")))
             for name, domain in domains.items()
@@ -201,6 +203,17 @@ def _values(name: str, values: Mapping[str, Any], domains: Mapping[str, Any]) ->
         )
         for place, value in chosen
     ]
+
+
+def _selections(values: Mapping[str, Any]) -> dict[str, str]:
+    """What to know of a column of which the largest counts are shown: some are the largest by their noise."""
+    return {
+        name: f"The {MOST_VALUES} largest of {count(len(counted))} noisy counts. Some can be among the "
+        "largest by their noise: such counts are rather too large than too small, and fewer than 95 % of the intervals "
+        "may hold."
+        for name, counted in values.items()
+        if len(counted) > MOST_VALUES
+    }
 
 
 def _label(domain: Mapping[str, Any], place: int, missing: int) -> str:

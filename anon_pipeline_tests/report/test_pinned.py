@@ -77,6 +77,7 @@ PINNED: dict[str, dict[str, str]] = {
         "mechanisms": "5b4b3688f2ae",
         "counts": "4d5fd6f764cd",
         "columns": "cbf6069b1a17",
+        "selections": "542143a726bf",
         "domains": "191be8077fc1",
         "checks": "199435df417d",
         "software": "2b4b11548099",

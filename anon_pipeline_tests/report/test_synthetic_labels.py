@@ -7,7 +7,7 @@ import pytest
 
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis
 from anon_pipeline.differential_privacy.synthesis.drawn_rows import as_table
-from anon_pipeline.report.synthetic_report import _domain, _label, _promises
+from anon_pipeline.report.synthetic_report import _domain, _label, _promises, _selections
 from anon_pipeline.spec import PublicDomain
 
 
@@ -41,3 +41,11 @@ def test_a_domain_is_told_with_all_its_digits() -> None:
 @pytest.mark.parametrize(("rows", "unit"), [(1, "row, of which 1 row is"), (3, "row, of which 3 rows are")])
 def test_the_unit_is_told_in_its_number(rows: int, unit: str) -> None:
     assert _promises({"unit": "row", "rows_per_unit": rows})[0] == ("Unit", f"{unit} counted at most")
+
+
+def test_a_choice_of_the_largest_counts_is_told() -> None:
+    """The largest of many noisy counts of equal values are too large, and their intervals hold the count too seldom."""
+    counts = [{"noisy": 5.0}] * 12
+    assert _selections({"age": counts, "town": []}) == {}
+    (told,) = _selections({"age": [*counts, {"noisy": 1.0}], "town": counts}).values()
+    assert told.startswith("The 12 largest of 13 noisy counts. Some can be among the largest by their noise")
