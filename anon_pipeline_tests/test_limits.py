@@ -1,4 +1,7 @@
-"""No function is longer than 80 lines and no file longer than 500; ruff bounds the branches (C901)."""
+"""No function is longer than 80 lines, no file longer than 500, and nothing strange lies at the top of the project.
+
+Ruff bounds the branches (C901).
+"""
 
 import ast
 from collections.abc import Iterator
@@ -8,6 +11,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LONGEST_FUNCTION, LONGEST_FILE = 80, 500
+#: The files at the top of the project, hidden ones aside.
+AT_THE_TOP = {"CHANGELOG.md", "LICENSE", "Makefile", "README.md", "dagster.yaml", "pyproject.toml", "workspace.yaml"}
 
 
 def sources() -> list[Path]:
@@ -69,3 +74,9 @@ def test_a_long_function_is_seen_wherever_it_stands(around: str) -> None:
     long = "    def long():\n" + "        pass\n" * LONGEST_FUNCTION
     found = dict(too_long("a.py", f"{around}\n{long}"))
     assert found["a.py:long"] == LONGEST_FUNCTION + 1
+
+
+def test_no_other_file_lies_at_the_top() -> None:
+    """A table that somebody tried a command with was committed beside the README."""
+    found = {file.name for file in ROOT.iterdir() if file.is_file() and not file.name.startswith(".")}
+    assert found <= AT_THE_TOP
