@@ -167,7 +167,8 @@ def _counted(session: Session, values: Sequence[str], whole: str | None) -> tupl
     """Rows with a value and distinct values of each column: of the sample exactly, else roughly of the whole table.
 
     Few and many distinct values are exact there, too: the estimate takes two values for one in a hundredth of all
-    columns, and one in five columns in which nobody has another's value for one in which values repeat.
+    columns, and of those in which nobody has another's value about one in thirty for one in which values repeat. Many
+    are counted by their hashes, which need less memory than long texts.
     """
     if whole is None:
         return _numbers(session, "count({})", values, "chosen"), _exactly(session, values, "chosen")
@@ -179,9 +180,7 @@ def _counted(session: Session, values: Sequence[str], whole: str | None) -> tupl
         for place, estimated in enumerate(distinct)
         if estimated > FEW_VALUES and estimated >= MANY_VALUES * known[place]
     ]
-    hashed = [
-        f"CASE WHEN {values[place]} IS NOT NULL THEN hash({values[place]}) END" for place in many
-    ]  # texts are long
+    hashed = [f"CASE WHEN {values[place]} IS NOT NULL THEN hash({values[place]}) END" for place in many]
     exact = [*_exactly(session, [values[place] for place in few], whole), *_exactly(session, hashed, whole, at_once=1)]
     for place, counted in zip([*few, *many], exact, strict=True):
         distinct[place] = counted

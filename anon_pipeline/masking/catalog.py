@@ -110,11 +110,11 @@ def read_step(content: object) -> Technique:
     if not isinstance(content, Mapping) or "technique" not in content:
         raise ValueError("is a mapping with a technique and its parameters, for example {technique: round, to: 10}")
     technique = technique_named(content["technique"])
-    names_columns = {"column", "columns"} & set(map(str, content)) - set(technique.model_fields)
-    if names_columns and not issubclass(technique, TableTechnique):
-        key = names_columns.pop()
+    named = [key for key in ("column", "columns") if key in content and key not in technique.model_fields]
+    if named and not issubclass(technique, TableTechnique):
+        keys = " and ".join(named)
         raise ValueError(
-            f"{content['technique']} works on one column; state it under columns.<name>.steps, without {key}"
+            f"{content['technique']} works on one column; state it under columns.<name>.steps, without {keys}"
         )
     return technique.model_validate(dict(content))
 

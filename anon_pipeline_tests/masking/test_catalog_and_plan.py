@@ -116,6 +116,7 @@ def test_steps_are_read_as_a_spec_writes_them_and_written_back() -> None:
             "noise works on one column; state it under columns.<name>.steps, with",
         ),
         ({"technique": "round", "columns": ["age"], "to": 10}, "columns.<name>.steps, without columns"),
+        ({"technique": "redact", "columns": ["age"], "column": "age"}, "steps, without column and columns"),
         ({"technique": "mdav", "column": "age", "k": 5}, "Extra inputs"),
         ({"technique": "bin"}, "either the width of all bins or their edges"),
         ({"technique": "bin", "width": 5, "edges": [1]}, "either the width"),
