@@ -193,6 +193,9 @@ class Cells:
 
     def part(self, members: slice | IntArray) -> Cells:
         """Some of the cells, by their positions."""
+        if not isinstance(members, slice):
+            codes = self.codes.take(members, axis=0)  # a quarter of the time of an index
+            return replace(self, codes=codes, counts=self.counts[members], guidance=self.guidance[members])
         return replace(self, codes=self.codes[members], counts=self.counts[members], guidance=self.guidance[members])
 
 

@@ -141,15 +141,14 @@ def release(
     with watch.step("fit, summarize"):
         tree = tree_of(spec, None)
         class_of_cell = tree.fit_apply_cells(cells)
-    with watch.step("write"):
+    with watch.step("write and hash"):
         shown = recoded_table(tree.summaries_, spec.recode.form)
-        engine.write_release(
-            folder / "stored.parquet", Recoding(cells, class_of_cell, shown), spec.released, folder / "data.parquet"
+        recoding = Recoding(cells, class_of_cell, shown)
+        rows, content = engine.write_release(
+            folder / "stored.parquet", recoding, spec.released, folder / "data.parquet"
         )
     with watch.step("count again"):
         verdict = verify_by_columns(engine, folder / "data.parquet", spec.quasi_identifiers, K, ["income"])
-    with watch.step("hash"):
-        rows, content = engine.content_hash(folder / "data.parquet")
     found = {
         "people": facts.rows,
         "cells": len(cells.counts),

@@ -41,7 +41,7 @@ def feature_matrix(features: tuple[SplitFeature, ...], codes: npt.NDArray[np.int
     """Ranks of each tuple along each axis, shape (n, F); float32 because that is what scikit-learn's trees compare."""
     matrix = np.empty((len(codes), len(features)), dtype=np.float32)
     for position, axis in enumerate(features):
-        matrix[:, position] = axis.rank[codes[:, axis.column]]
+        matrix[:, position] = axis.rank.take(codes[:, axis.column])
     return matrix
 
 

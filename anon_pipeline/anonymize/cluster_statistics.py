@@ -200,8 +200,8 @@ class ClusterStatistics:
                 wider += one_more.take(first + place.take(cell))
             for span, (low, high, _, _) in zip(self._spans, self._ends, strict=True):
                 if span.tabulated is None:
-                    wider += _outside(span.value[cell], low[group], high[group])
-        return self._cost(self.people[cell], group, self.distance(cell, group), wider)
+                    wider += _outside(span.value.take(cell), low.take(group), high.take(group))
+        return self._cost(self.people.take(cell), group, self.distance(cell, group), wider)
 
     def choices(self, near: IntArray, most: int) -> tuple[IntArray, FloatArray]:
         """The classes near its own into which each cell is inserted at least cost, and the costs, both (m, c)."""
@@ -267,8 +267,8 @@ class ClusterStatistics:
 
     def removal_cost(self, cell: IntArray) -> FloatArray:
         """What is saved by removing each cell from its class, in which somebody stays, shape (q,)."""
-        group, people = self.group[cell], self.people[cell]
-        size = self.size[group]
+        group, people = self.group.take(cell), self.people.take(cell)
+        size = self.size.take(group)
         rest = np.maximum(size - people, 1e-9)
         saved = self.distance(cell, group) * (size * people / rest)
         if self._cover:
@@ -277,10 +277,10 @@ class ClusterStatistics:
             for place in self._place:
                 narrower += one_less.take(first + place.take(cell))
             for span, (low, high, second_low, second_high) in zip(self._spans, self._ends, strict=True):
-                own = span.value[cell]
-                narrower += np.where(own == low[group], second_low[group] - low[group], 0)
-                narrower += np.where(own == high[group], high[group] - second_high[group], 0)
-            saved += self._cover * (rest * narrower + people * self._covered[group])
+                own = span.value.take(cell)
+                narrower += np.where(own == low.take(group), (second_low - low).take(group), 0)
+                narrower += np.where(own == high.take(group), (high - second_high).take(group), 0)
+            saved += self._cover * (rest * narrower + people * self._covered.take(group))
         return saved
 
     def near(self, most: int) -> IntArray:
@@ -291,9 +291,12 @@ class ClusterStatistics:
         np.multiply(self._mean, steps, out=centre[:, :scores])
         np.multiply(self._share, np.sqrt(self._scale) * steps, out=centre[:, scores:])
         np.rint(centre, out=centre)
-        key = centre @ centre.T
+        square = np.einsum("jv,jv->j", centre, centre)
+        if square.max() < 2**24:  # no sum of products is larger, so that half the digits hold them all as exactly
+            centre = centre.astype(np.float32)
+        key = (centre @ centre.T).astype(np.float64, copy=False)
         key *= -2
-        key += np.einsum("jv,jv->j", centre, centre)  # the square of the own centre is the same all along a row
+        key += square  # the square of the own centre is the same all along a row
         key *= self.classes
         key += np.arange(self.classes)  # no two are equal
         np.fill_diagonal(key, 2.0**52)
@@ -303,17 +306,19 @@ class ClusterStatistics:
 
     def error(self, of: IntArray, cell: IntArray) -> FloatArray:
         """Squared error within groups of cells, shape (J,)."""
-        people = self.people[cell]
+        people = self.people.take(cell)
         size = np.maximum(np.bincount(of, weights=people, minlength=self.classes), 1.0)
         error = np.zeros(self.classes)
         for score in self._scores.T:
-            error += np.bincount(of, weights=people * score[cell] ** 2, minlength=self.classes)
-            error -= np.bincount(of, weights=people * score[cell], minlength=self.classes) ** 2 / size
+            weighted = people * (own := score.take(cell))
+            error += np.bincount(of, weights=people * own**2, minlength=self.classes)
+            error -= np.bincount(of, weights=weighted, minlength=self.classes) ** 2 / size
         for place in self._place:
             if scale := self._scale[place[0]]:
-                key, inverse = np.unique(of * self._values + place[cell], return_inverse=True)
-                alike = np.bincount(inverse, weights=people) ** 2
-                error += scale * (size - np.bincount(key // self._values, weights=alike, minlength=self.classes) / size)
+                key = of * self._values + place.take(cell)
+                bearing = np.bincount(key, weights=people, minlength=self.classes * self._values)
+                bearing = bearing.reshape(self.classes, self._values)
+                error += scale * (size - np.einsum("jv,jv->j", bearing, bearing) / size)  # sums of whole numbers
         return error
 
 
@@ -325,11 +330,16 @@ def _outside(value: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray
 
 def _ends(span: _Span, group: IntArray, classes: IntArray) -> tuple[FloatArray, ...]:
     """The smallest and the largest known value of some classes, and those next to them, each of shape (q,)."""
-    order = span.order[np.isin(group[span.order], classes)]
-    order = order[np.argsort(group[order], kind="stable")]
-    known = group[order]
-    first, last = np.searchsorted(known, classes), np.searchsorted(known, classes, side="right") - 1
-    ordered = np.r_[span.value[order], 0.0]
+    number = np.full(int(group.max(initial=0)) + 1, len(classes), dtype=np.uint16)  # few bits sort in one pass
+    number[classes] = np.arange(len(classes))
+    of = number.take(group.take(span.order))
+    inside = np.flatnonzero(of < len(classes))
+    of, order = of.take(inside), span.order.take(inside)
+    by_class = of.argsort(kind="stable")
+    order = order.take(by_class)
+    ends = np.cumsum(np.bincount(of, minlength=len(classes)))
+    first, last = np.r_[0, ends[:-1]], ends - 1
+    ordered = np.r_[span.value.take(order), 0.0]
     places = first, last, np.minimum(first + 1, last), np.maximum(last - 1, first)
     low, high, second_low, second_high = (np.where(last < first, 0.0, ordered[place]) for place in places)
     return low, high, second_low, second_high

@@ -382,18 +382,18 @@ class LocalSearch:
         # The cells of each seed's class and of the classes near it, as pairs of the block and the cell.
         near = self._near[:, : self._effort.companions[rank]]
         around = np.c_[np.arange(clusters.classes), near].ravel()
-        count = (starts[1:] - starts[:-1])[around]
-        first = np.repeat(starts[around] - (np.cumsum(count) - count), count)
-        cell = by_class[first + np.arange(len(first))]
+        count = np.diff(starts).take(around)
+        first = np.repeat(starts.take(around) - (np.cumsum(count) - count), count)
+        cell = by_class.take(first + np.arange(len(first)))
         block = np.repeat(np.arange(len(around)), count)
-        may = np.flatnonzero(clusters.people[cell] <= spare[clusters.group[cell]])
-        block, cell = block[may], cell[may]
+        may_go = clusters.people <= spare.take(clusters.group)
+        may = np.flatnonzero(may_go.take(cell))
+        block, cell = block.take(may), cell.take(may)
         # From each class its nearest ones, as many as it can spare, and of these the k nearest.
-        block, cell, apart = _by_distance(block, cell, clusters.apart(cell, seed[block // (near.shape[1] + 1)]))
-        people = clusters.people[cell]
-        stays = _so_far(block, people) <= spare[clusters.group[cell]]
-        of, cell, _ = _by_distance(block[stays] // (near.shape[1] + 1), cell[stays], apart[stays])
-        people = clusters.people[cell]
+        block, cell, apart = _by_distance(block, cell, clusters.apart(cell, seed.take(block // (near.shape[1] + 1))))
+        stays = np.flatnonzero(_so_far(block, clusters.people.take(cell)) <= spare.take(around).take(block))
+        of, cell, _ = _by_distance(block.take(stays) // (near.shape[1] + 1), cell.take(stays), apart.take(stays))
+        people = clusters.people.take(cell)
         so_far = _so_far(of, people) - people
         reached = np.bincount(of, weights=people, minlength=clusters.classes) >= self.k
         needed = (so_far < self.k) & reached[of]
@@ -440,15 +440,15 @@ def _by_distance(of: IntArray, cell: IntArray, apart: FloatArray) -> tuple[IntAr
 
 def _so_far(group: IntArray, people: FloatArray) -> FloatArray:
     """How many people of the same group stand up to each entry, groups in ascending order, shape (q,)."""
-    so_far = np.cumsum(people)
-    first = np.searchsorted(group, group)
-    return so_far - so_far[first] + people[first]
+    ends = np.cumsum(np.bincount(group))
+    before = np.r_[0.0, np.cumsum(people)]
+    so_far: FloatArray = before[1:] - before.take(np.r_[0, ends]).take(group)
+    return so_far
 
 
 def _before(group: IntArray, people: FloatArray) -> FloatArray:
     """How many people of the same group stand before each entry, shape (q,)."""
     order = np.argsort(group, kind="stable")
-    so_far = np.cumsum(people[order]) - people[order]
     before = np.empty(len(group))
-    before[order] = so_far - so_far[np.searchsorted(group[order], group[order])]
+    before[order] = _so_far(group[order], people[order]) - people[order]
     return before

@@ -161,7 +161,7 @@ def _grow(
             blocks.append(group)
             continue
         axis = features[split[0]]
-        goes_left = axis.rank[cells.codes[group, axis.column]] <= split[1]
+        goes_left = axis.rank.take(cells.codes.ravel().take(group * len(cells.domains) + axis.column)) <= split[1]
         halves = [group[goes_left], group[~goes_left]]
         tables: list[Table | None] = [None, None]
         small, large = (0, 1) if len(halves[0]) <= len(halves[1]) else (1, 0)

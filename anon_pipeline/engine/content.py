@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -159,6 +159,19 @@ class ContentHash:
         for lane in range(2):
             added = int((lanes[lane] * people.astype(np.uint64)).sum(dtype=np.uint64))
             self.sums[lane] = (self.sums[lane] + added) % 2**64
+
+    def passing(self, batches: Iterable[pa.RecordBatch], people: str) -> Iterator[pa.RecordBatch]:
+        """Give batches on as they are, and count their rows, each as often as its column `people` says."""
+        for rows in batches:
+            names = [name for name in rows.schema.names if name != people]
+            self.add(row_hashes([rows.column(name) for name in names], names), rows.column(people).to_numpy())
+            yield rows
+
+    def of(self, schema: pa.Schema, people: str) -> tuple[int, str]:
+        """The number of rows, and the hash, of a table with this schema; its column `people` does not count."""
+        return self.rows, self.hexadecimal(
+            (field.name, kind_of(field.type)) for field in schema if field.name != people
+        )
 
     def hexadecimal(self, kinds: Iterable[tuple[str, str]]) -> str:
         """SHA-256 over the columns (name and kind), the number of rows and the sum of their hashes."""

@@ -26,7 +26,7 @@ from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
 from anon_pipeline.engine.batches import as_batch, exact_frame, numbers, outside, texts
 from anon_pipeline.engine.binning import bins_of, domain_of
-from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes
+from anon_pipeline.engine.content import ContentHash
 from anon_pipeline.engine.counted_people import counted_people
 from anon_pipeline.engine.counting import CountingEngine
 from anon_pipeline.engine.expressions import (
@@ -295,7 +295,7 @@ class SqlEngine(CountingEngine):
         recoding: Recoding,
         columns: Sequence[str],
         destination: Path,
-    ) -> None:
+    ) -> tuple[int, str]:
         domains = in_storage(recoding.cells.domains, recoding.storage)
         grouped = [name for name in columns if name not in {domain.name for domain in domains}]
         narrowed = {name: kind for name, kind in recoding.storage.items() if name in grouped}
@@ -317,7 +317,9 @@ class SqlEngine(CountingEngine):
             )
             by = ", ".join(f"{quoted(name)} NULLS LAST" for name in columns)
             query = f"SELECT * FROM ({rows}) AS released ORDER BY {by}"
-            write_repeated(session.stream(query), session.schema(query), PEOPLE, destination)
+            schema, content = session.schema(query), ContentHash()
+            write_repeated(content.passing(session.stream(query), PEOPLE), schema, PEOPLE, destination)
+            return content.of(schema, PEOPLE)
 
     def classes_of_people(
         self, table: Path, cells: Cells, class_of_cell: IntArray, *columns: str, distinct: bool = False
@@ -493,7 +495,6 @@ class SqlEngine(CountingEngine):
         schema = session.schema(query)
         content = ContentHash()
         from_file = PEOPLE in storage and is_as_stored(table, schema)
-        for rows in stored_rows(table) if from_file else session.stream(query):
-            lanes = row_hashes([rows.column(name) for name in names], names)
-            content.add(lanes, rows.column(PEOPLE).to_numpy())
-        return content.rows, content.hexadecimal((name, kind_of(schema.field(name).type)) for name in names)
+        for _ in content.passing(stored_rows(table) if from_file else session.stream(query), PEOPLE):
+            pass  # only the hash is wanted
+        return content.of(schema, PEOPLE)

@@ -72,10 +72,12 @@ def released(
     _, cells = counted(engine, spec, place, types)
     tree = AnonymizerTree(k=k, **more).fit_cells(cells)
     shown = recoded_table(tree.summaries_, form)
-    engine.write_release(
-        place, Recoding(cells, tree.partition_.apply(cells.codes), shown), spec.released, folder / "data.parquet"
+    data = folder / "data.parquet"
+    content = engine.write_release(
+        place, Recoding(cells, tree.partition_.apply(cells.codes), shown), spec.released, data
     )
-    return pq.read_table(folder / "data.parquet")
+    assert content == engine.content_hash(data), "the hash counted while writing is that of the written table"
+    return pq.read_table(data)
 
 
 # ------------------------------------------------------------------ cells

@@ -84,8 +84,9 @@ def way(
     for form in forms:
         file = folder / f"{form}.parquet"
         shown = recoded_table(tree.summaries_, form)
-        engine.write_release(table, Recoding(cells, class_of_cell, shown), spec.released, file)
-        said |= {f"{form}s": engine.content_hash(file), f"{form}s released": pq.read_table(file)}
+        content = engine.write_release(table, Recoding(cells, class_of_cell, shown), spec.released, file)
+        assert content == engine.content_hash(file)
+        said |= {f"{form}s": content, f"{form}s released": pq.read_table(file)}
     tree.classes_.to_parquet(folder / "classes.parquet", index=False)
     said["published classes"] = engine.content_hash(folder / "classes.parquet")
     release = folder / "value.parquet"

@@ -70,9 +70,8 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         "weighted": _weighted_risk(run, people, cells, grouping, released_class),
         "narrowed": storage,
     }
-    engine.write_release(
-        people.folder / DATA, Recoding(cells, grouping.class_of_cell, recoded, storage), spec.released, folder / DATA
-    )
+    recoding = Recoding(cells, grouping.class_of_cell, recoded, storage)
+    _, content = engine.write_release(people.folder / DATA, recoding, spec.released, folder / DATA)
     grouping.table.to_parquet(folder / CLASSES, index=False)
     if spec.across_releases is not None:
         sequential_publication.write_members(run, people, cells, grouping, folder)
@@ -82,9 +81,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
         known_classes.write(tuples, names, folder / known_classes.FILE, people.facts.get("narrowed", ()))
     if spec.recode.form == "range":
         recoded.to_pandas().to_parquet(folder / RANGES, index=False)
-    facts["version"] = manifest.version_of(
-        spec, {name: engine.content_hash(folder / name)[1] for name in (DATA, CLASSES)}
-    )
+    facts["version"] = manifest.version_of(spec, {DATA: content, CLASSES: engine.content_hash(folder / CLASSES)[1]})
     individual_risk = {f"individual_risk_{name}": value for name, value in (facts["weighted"] or {}).items()}
     return StepResult(
         facts,
