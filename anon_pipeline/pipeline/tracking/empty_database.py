@@ -41,15 +41,30 @@ def write_ahead(database: Path) -> None:
 
     The file says so from then on (https://www.sqlite.org/wal.html). While another process uses it, it stays as it is.
     MLflow closes no connection at the end, so the log is copied into the file when this process ends.
+
+    Raises
+    ------
+    sqlite3.OperationalError
+        If the database cannot be opened.
     """
-    if database.exists():
+    if not database.exists():
+        return
+    try:
         _execute(database, "PRAGMA journal_mode=WAL")
-        atexit.register(_execute, database, "PRAGMA wal_checkpoint(TRUNCATE)")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_CANTOPEN:
+            raise  # MLflow would try again for two minutes
+    atexit.register(_empty_log, database)
+
+
+def _empty_log(database: Path) -> None:
+    with suppress(sqlite3.OperationalError):
+        _execute(database, "PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _execute(database: Path, statement: str) -> None:
     address = f"{database.as_uri()}?mode=rw"  # it is not made if it is absent
-    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(address, uri=True, timeout=0)) as opened:
+    with closing(sqlite3.connect(address, uri=True, timeout=0)) as opened:
         opened.execute(statement)
 
 

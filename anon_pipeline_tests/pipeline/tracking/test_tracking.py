@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anon_pipeline.home import Home
+from anon_pipeline.home import NOT_OPENED, Home, fault_of_records
 from anon_pipeline.pipeline.tracking import runs as tracking
 from anon_pipeline.pipeline.tracking.mlflow_client import MlflowClient, SqlAlchemyStore
 from anon_pipeline.pipeline.tracking.runs import Tracking
@@ -107,6 +107,18 @@ def test_when_a_process_ends_the_database_alone_holds_everything(tmp_path: Path)
     (tmp_path / "elsewhere.db").write_bytes((tmp_path / "one.db").read_bytes())
     with closing(sqlite3.connect(tmp_path / "elsewhere.db")) as connection:
         assert connection.execute("SELECT n FROM seen").fetchall() == [(1,), (2,)]
+
+
+def test_a_store_that_cannot_be_opened_is_told_without_waiting(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow sleeps and tries again, two minutes in all; nothing will have changed by then."""
+    home = Home(tmp_path).prepare()
+    (home.private_folder("mlflow") / "mlflow.db").mkdir()
+    monkeypatch.setattr("mlflow.store.db.utils.time.sleep", lambda _: pytest.fail("it waits"))
+    with pytest.raises(sqlite3.OperationalError) as raised:
+        _ = Tracking(home).client
+    assert fault_of_records(raised.value) == NOT_OPENED
 
 
 @pytest.mark.long
