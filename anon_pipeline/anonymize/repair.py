@@ -77,6 +77,8 @@ class Repair:
         """The class of each cell, -1 where its people are left out, shape (C,)."""
         chance, people, group = self.chance(key), self.people, self.class_of_cell
         if self.suppressible:
+            if self.recount is not None:  # a demand on a population is asked of the classes before any is merged
+                people = self.recount(people, group, int(group.max()) + 1)
             people, group = enforce.leave_out(people, group, self.outputs, self.holds, self.suppressible, chance)
         return self._prepared(people, group).under(chance)
 

@@ -21,7 +21,7 @@ class PopulationModel(PrivacyModel):
     population : a CSV or Parquet table of the population, one row per person, with the quasi-identifiers
     """
 
-    population: str = Field(min_length=1)
+    population: str = Field(min_length=1)  # a table of people, masked alike; `source.where` selects from it, too
 
     @property
     def population_file(self) -> str:

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.anonymize.anonymizer import AnonymizerTree
+from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fixed_point
@@ -74,6 +75,22 @@ def test_a_population_without_a_quasi_identifier_is_refused_by_its_name(tmp_path
     types = engine.store_source(spec, tmp_path / "table.parquet").types()
     with pytest.raises(InputError, match="has no column town; a population has all quasi-identifiers"):
         engine.population_table(spec, types, str(tmp_path / "population.csv"))
+
+
+def test_who_may_be_left_out_is_decided_with_the_people_of_the_population_counted() -> None:
+    """People of 90, of whom the population has no more than the table, are left out in place of merged with others."""
+    ages = np.repeat([20.0, 21.0, 22.0, 23.0, 90.0], [20, 20, 20, 20, 5])
+    domain, codes = learn_domain("age", pd.Series(ages))
+    cells, _ = count_cells((domain,), codes[:, None], fixed_point(np.zeros((len(ages), 1))))
+    population = pd.DataFrame({"age": [20.0, 21.0, 22.0, 23.0, 90.0], PEOPLE: [200, 200, 200, 200, 5]})
+    tree = AnonymizerTree(k=5, demands=[KMap(k=30, population="population.csv")], suppression=0.1)
+    group = tree.fit_apply_cells(cells, None, population)
+    assert tree.sizes_.sum() == 80
+    assert (group < 0).tolist() == [False] * 4 + [True]
+    matched = boxed(tree.classes_, ["age"], population)
+    assert matched.population is not None
+    assert matched.population.min() >= 30
+    assert matched.population_unmatched == 5
 
 
 def boxes(**columns: Any) -> pd.DataFrame:

@@ -141,6 +141,18 @@ def test_a_demand_on_a_population_is_judged_by_the_boxes_of_the_class_table(
     assert (found.population.tolist(), found.population_unmatched) == ([6, 8], 5)
 
 
+def test_rows_that_look_alike_are_one_class_to_a_prosecutor_beside_a_population_too(
+    engine: DuckDBEngine, tmp_path: Path
+) -> None:
+    """Two classes of the class table show the town a: the table has two classes, not three."""
+    alike = pd.DataFrame({"class_size": [1, 2, 4], "town": ["a", "a", "b"], "town_values": [["a", "c"], ["a"], ["b"]]})
+    verdict = verified(engine, tmp_path, alike)
+    assert verdict.classes == 2
+    assert verdict.risk["prosecutor"] == {"max": 1 / 3, "mean": 2 / 7}
+    assert verdict.risk["journalist"] == {"max": 1 / 6, "mean": pytest.approx((1 / 11 + 2 / 6 + 4 / 8) / 7)}
+    assert verdict.risk["marketer"] == {"mean": pytest.approx((1 / 11 + 2 / 6 + 4 / 8) / 7)}
+
+
 def test_a_class_table_of_another_table_meets_no_demand_on_a_population(engine: DuckDBEngine, tmp_path: Path) -> None:
     verdict = verified(engine, tmp_path, CLASSES.assign(class_size=[3, 5]))
     assert not verdict.holds
