@@ -63,7 +63,7 @@ def import_table(
     """Any CSV, workbook, Parquet, SPSS, Stata or SAS table as a Parquet file, for reading it as an outsider would.
 
     The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
-    become numbers, if all their fields are numbers, since the order of their values matters.
+    become numbers or dates, if all their fields are, since the order of their values matters.
 
     Raises
     ------
@@ -92,10 +92,7 @@ def import_table(
             source = OpenSource(rows, path.name)
             names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
             _check_foreign_names(path.name, names)
-            select = []
-            for name in names:
-                number = name in measured and detected(reader, source, quoted(name)) is ColumnType.NUMERIC
-                select.append(f"{quoted(name)}::DOUBLE AS {quoted(name)}" if number else quoted(name))
+            select = [_as_measured(reader, source, name) if name in measured else quoted(name) for name in names]
             people = f"SELECT {', '.join(select)} FROM {source.relation}"
             connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
         return destination
@@ -103,6 +100,18 @@ def import_table(
         raise unreadable(path.name, error) from None
     except PermissionError:
         raise InputError(f"{path.name}: cannot be read: permission denied") from None
+
+
+def _as_measured(reader: Reader, source: OpenSource, name: str) -> str:
+    """The fields of a column as numbers, or as dates in the form of ISO 8601, where all are; else as they are."""
+    value = quoted(name)
+    if detected(reader, source, value) is ColumnType.NUMERIC:
+        return f"{value}::DOUBLE AS {value}"
+    moment = reader.parsed(value, "TIMESTAMP")
+    other = f"{moment} IS NULL OR NOT regexp_matches({value}, '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
+    query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND ({other})), count({value}) FROM {source.relation}"
+    others, known = reader.rows(query)[0]
+    return f"{moment} AS {value}" if known and not others else value
 
 
 def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> Path:

@@ -388,6 +388,23 @@ def test_what_is_no_published_table_is_told(
         engine.import_table(tmp_path / name, tmp_path)
 
 
+def test_measured_dates_of_a_published_text_have_an_order(engine: DuckDBEngine, tmp_path: Path) -> None:
+    """A distance along their order was taken between texts, and bins of dates could not be counted."""
+    (tmp_path / "p.csv").write_text(
+        "town,day,moment,german,some\na,2020-01-03,2020-01-03 10:00:00,03.01.2020,2020-01-03\n"
+        "a,,2020-01-01 10:00:00,01.01.2020,soon\na,2020-01-01,2020-01-02T10:00,02.01.2020,\n"
+    )
+    measured = ("day", "moment", "german", "some")
+    table = pq.read_table(engine.import_table(tmp_path / "p.csv", tmp_path, measured))
+    kinds = {name: pa.types.is_timestamp(table.schema.field(name).type) for name in measured}
+    assert kinds == {"day": True, "moment": True, "german": False, "some": False}
+    counts = engine.classes(tmp_path / "imported.parquet", ["town"], measured)
+    assert counts.ordered == {"day", "moment"}
+    assert sorted(map(str, table["some"].to_pylist())) == ["2020-01-03", "None", "soon"]
+    unmeasured = pq.read_table(engine.import_table(tmp_path / "p.csv", tmp_path))
+    assert pa.types.is_string(unmeasured.schema.field("day").type)
+
+
 def test_only_measured_columns_of_a_published_text_become_numbers(engine: DuckDBEngine, tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("a;b;c\n1;1.0;x\n;;\n02;1;y\n")
     (tmp_path / "q.csv").write_text("a,b,c\n1,1.0,x\n,,\n02,1,y\n")
