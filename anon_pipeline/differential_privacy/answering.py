@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -102,15 +103,22 @@ def about(plan: Plan) -> dict[str, Any]:
 
 
 def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
-    """Half of the 95 % interval of a figure, as far as it is known before anything is drawn."""
+    """Half of the 95 % interval of a figure, as far as it is known before anything is drawn.
+
+    That of a mean is the widest, of a mean at an end of its range; one in the middle has up to 1.4 times less.
+    """
     if statistic.kind == "quantile":
         measurement = measured(statistic)[0]
         scale, size = plan.scale(measurement), domain_of(plan.asked, statistic).size
         return {"rank": intervals.rank_error(size, measurement.whole, scale)}
     if statistic.kind == "mean":
         centred, known = measured(statistic)
-        unit = float(exactly(domain_of(plan.asked, statistic).step or 1))
-        return {"value_times_rows": intervals.NORMAL * plan.scale(centred) * unit, "rows": plan.scale(known)}
+        domain = domain_of(plan.asked, statistic)
+        # The noise of the rows moves a mean by its distance from the middle of the grid: furthest at an end.
+        furthest = max((domain.size - 1) // 2, domain.size // 2) * plan.scale(known)
+        unit = float(exactly(domain.step or 1))
+        around = intervals.NORMAL * math.hypot(plan.scale(centred), furthest) * unit
+        return {"value_times_rows": around, "rows": intervals.half_width(plan.scale(known))}
     (measurement,) = measured(statistic)
     unit = float(grid(domain_of(plan.asked, statistic))[0]) if statistic.kind == "sum" else 1.0
     return {"value": intervals.half_width(plan.scale(measurement)) * unit}

@@ -39,7 +39,8 @@ def ratio(numerator: float, denominator: float, scales: tuple[float, float]) -> 
     if denominator <= 0 or square <= 0:
         return -math.inf, math.inf
     middle = numerator * denominator
-    root = math.sqrt(max(0.0, middle * middle - square * (numerator * numerator - above * above)))
+    # The discriminant, middle^2 - square * (numerator^2 - above^2), without differences of nearly equal numbers.
+    root = math.hypot(above * math.sqrt(square), below * numerator)
     return (middle - root) / square, (middle + root) / square
 
 

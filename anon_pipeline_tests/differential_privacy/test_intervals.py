@@ -135,3 +135,11 @@ def test_empty_public_groups_are_shown_and_negative_counts_stay() -> None:
         seen = [answering.draw(plan, exact)["rows"] for _ in range(40)]
     assert all([row["city"] for row in rows] == ["Aberdeen", "Bergen", "Cork", None] for rows in seen)
     assert any(row["count"]["value"] < 0 for rows in seen for row in rows)
+
+
+def test_the_interval_of_a_mean_keeps_its_width_in_a_table_of_a_billion_rows() -> None:
+    """Both ends were 400: the width was a difference of numbers that are equal to sixteen digits."""
+    low, high = intervals.ratio(400 * 10**9, 10**9, (500, 1))
+    width = intervals.NORMAL * math.hypot(500, 400) / 10**9
+    assert (high - low) / 2 == pytest.approx(width, rel=1e-3)
+    assert (high + low) / 2 == pytest.approx(400)

@@ -123,8 +123,8 @@ def test_a_mean_is_in_the_unit_of_its_column() -> None:
     assert answer["low"] == pytest.approx(0.25 + 0.25 * below) and answer["high"] == pytest.approx(0.25 + 0.25 * above)
     assert 0.7 < answer["low"] < 0.75 < answer["high"] < 0.8
     assert answering.width(plan, mean) == {
-        "value_times_rows": pytest.approx(intervals.NORMAL * plan.scale(centred) / 4),
-        "rows": plan.scale(known),
+        "value_times_rows": pytest.approx(intervals.NORMAL * math.sqrt(2) * plan.scale(centred) / 4),
+        "rows": intervals.half_width(plan.scale(known)),
     }
     around = intervals.half_width(plan.scale(summed))
     assert answering.figure(plan, total, drawn) == {
@@ -133,6 +133,21 @@ def test_a_mean_is_in_the_unit_of_its_column() -> None:
         "high": (8 + around) / 4,
     }
     assert answering.width(plan, total) == {"value": around / 4}
+
+
+@pytest.mark.parametrize("number", [0, 2, 5, 10])
+def test_the_preview_of_a_mean_is_no_narrower_than_the_interval_of_any_mean(number: int) -> None:
+    """At an end of the range 83 of 100 figures were within what was said of 95."""
+    plan = plan_of(spec_of("row"), "SELECT AVG(age) FROM people", nano_rho=10 * NANO)
+    (mean,), people = plan.statement.statistics, 1_000_000
+    centred, known = plan.measurements
+    places = plan.asked.domains["age"].size
+    place = number * (places - 1) // 10
+    drawn = {centred: people * (place - (places - 1) // 2), known: people}
+    scales = (plan.scale(centred), plan.scale(known))
+    below, above = intervals.ratio(drawn[centred], drawn[known], scales)
+    step = plan.asked.domains["age"].step or 1
+    assert (above - below) / 2 * people * step <= answering.width(plan, mean)["value_times_rows"] * 1.0001
 
 
 def test_a_mean_of_nobody_may_be_anything_and_none_lies_beyond_the_range() -> None:
