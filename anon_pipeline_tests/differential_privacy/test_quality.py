@@ -22,7 +22,7 @@ def test_the_quality_of_counts() -> None:
     assert (one.columns, one.cells, both.columns, both.cells) == ((0,), 2, (0, 2), 4)
     assert one.distance == pytest.approx((10 + 10) / 2 / 100)
     assert one.noise == pytest.approx(math.sqrt(2 / math.pi) * (2 + 3) / 2 / 100)
-    assert one.error_bar == pytest.approx(1.959964 * 3, rel=1e-5)
+    assert one.error_bar == 6  # 5 and less have 93 % of the noise, and 1.96 * 3 is less than 6
     assert both.distance == pytest.approx((4 + 4) / 2 / 100)
     assert both.noise == pytest.approx(math.sqrt(2 / math.pi) * 4 * 2 / 2 / 100)
 
@@ -35,10 +35,21 @@ def test_counts_of_values_are_means_by_what_is_sure() -> None:
     first, second = value_counts([sure, vague, other], codes, 0)
     assert (first.noisy, first.synthetic) == (pytest.approx(75), 70)
     assert (second.noisy, second.synthetic) == (pytest.approx(15), 30)
-    reach = 1.959964 * 1.5
+    reach = 3  # 2 and less have 90 % of the noise
     assert (first.low, first.high) == (pytest.approx(75 - reach, rel=1e-5), pytest.approx(75 + reach, rel=1e-5))
     (few,) = value_counts([table((0,), [0.5], 4.0)], np.zeros((1, 1), dtype=np.int64), 0)
-    assert (few.low, few.high) == (0, pytest.approx(0.5 + 1.959964 * 2, rel=1e-5))
+    assert (few.low, few.high) == (0, pytest.approx(0.5 + 4))
+
+
+@pytest.mark.parametrize("deviation", [0.3, 0.5, 1, 1.5, 2, 3.2, 7, 12.4, 60])
+def test_intervals_of_counts_hold_95_of_100_where_noise_is_a_few_people(deviation: float) -> None:
+    """Normal ones held 79 at a deviation of a half, and 88 at one of 1."""
+    (count,) = value_counts([table((0,), [1000.0], deviation**2)], np.zeros((1, 1), dtype=np.int64), 0)
+    noise = np.arange(-1000, 1001)
+    chance = np.exp(-(noise**2) / (2 * deviation**2))
+    inside = np.abs(noise) <= (count.high - count.low) / 2 + 1e-9
+    assert chance[inside].sum() / chance.sum() > 0.949
+    assert (count.high - count.low) / 2 < 1.96 * deviation + 0.7
 
 
 def test_a_column_of_a_table_of_several_is_summed_over_the_others() -> None:

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from anon_pipeline.arrays import IntArray
+from anon_pipeline.differential_privacy.intervals import NORMAL, half_width
 from anon_pipeline.differential_privacy.synthesis.estimation import NoisyTable
 from anon_pipeline.differential_privacy.synthesis.junction_tree import Clique
 from anon_pipeline.differential_privacy.synthesis.measuring import column_counts
-
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def count_quality(measured: Sequence[NoisyTable], codes: IntArray, total: float)
             CountQuality(
                 table.columns,
                 table.counts.size,
-                float(ndtri((1 + CONFIDENCE) / 2) * deviation.max()),
+                _reach(float(deviation.max())),
                 float(np.abs(table.counts - synthetic).sum() / 2 / total),
                 float(np.sqrt(2 / np.pi) * deviation.sum() / 2 / total),
             )
@@ -67,8 +65,13 @@ def value_counts(first: Sequence[NoisyTable], codes: IntArray, column: int) -> l
     """The counts of every value of a column, in the order of its codes."""
     noisy, variance = column_counts([table for table in first if column in table.columns], column)
     synthetic = np.bincount(codes[:, column], minlength=len(noisy))
-    reach = ndtri((1 + CONFIDENCE) / 2) * np.sqrt(variance)
+    reach = [_reach(float(deviation)) for deviation in np.sqrt(variance)]
     return [
         ValueCount(float(count), max(0.0, float(count - far)), max(0.0, float(count + far)), int(seen))
         for count, far, seen in zip(noisy, reach, synthetic, strict=True)
     ]
+
+
+def _reach(deviation: float) -> float:
+    """Half of the 95 % interval of a noisy count: where noise is a few people, whole steps of it matter."""
+    return max(NORMAL * deviation, half_width(deviation))
