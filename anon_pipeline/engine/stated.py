@@ -203,8 +203,8 @@ def _filtered(
         connection.execute(f"DESCRIBE FROM {filtered}")
     except duckdb.Error:
         raise InputError(
-            "source.where: names a column that the source has not, or compares what cannot be compared; "
-            "a column without a type is a text"
+            "source.where: names a column that the source (or a population, from which it selects as well) has not, "
+            "or compares what cannot be compared; a column without a type is a text"
         ) from None
     return filtered
 
