@@ -9,6 +9,7 @@ gives away from what everybody could learn from statistics.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -196,7 +197,7 @@ def skewness(
     The attacker names as many people as have a rare value. People in whose candidate groups it is most frequent come
     first.
     """
-    rare = rare_codes(sensitive.domain, attacked.kept_codes[:, sensitive.column])
+    rare = rare_codes(sensitive.domain, attacked.kept_codes[:, sensitive.column], attacked.knowledge.answers)
     of_rows = rare[attacked.kept_codes[:, sensitive.column]]
     unit = members.unit[attacked.release.group]
     within = np.bincount(unit, weights=of_rows, minlength=len(members.sizes))
@@ -240,8 +241,12 @@ def named_rare(
     return rates[0], rates[1] if len(rates) > 1 else None, known(share, rates[0].trials)
 
 
-def rare_codes(domain: Domain, released: IntArray) -> npt.NDArray[np.bool_]:
-    """Which codes are rare: the largest values of an ordered column, else the rarest category that is not scarce."""
+def rare_codes(domain: Domain, released: IntArray, answers: Sequence[str] = ()) -> npt.NDArray[np.bool_]:
+    """Which codes are rare: the largest values of an ordered column, else the rarest category that is not scarce.
+
+    Nobody's secret is that nothing is known of them: a missing value is a category in the columns of `answers` alone,
+    and where there is no other.
+    """
     frequency = np.bincount(released, minlength=len(domain)) / max(len(released), 1)
     rare = np.zeros(len(domain), dtype=bool)
     if domain.ordered:
@@ -251,6 +256,8 @@ def rare_codes(domain: Domain, released: IntArray) -> npt.NDArray[np.bool_]:
         start = within[0] if len(within) else present[-1] if len(present) else len(domain)
         rare[start:] = True
     else:
+        if domain.name not in answers and frequency[1:].any():
+            frequency[0] = 0.0
         enough = np.flatnonzero(frequency >= SCARCE)
         rare[enough[np.argmin(frequency[enough])] if len(enough) else int(np.argmax(frequency))] = True
     return rare

@@ -39,7 +39,7 @@ def minimality(attacked: Attacked, targets: int) -> list[Finding]:
     for column, domain in enumerate(attacked.kept):
         if domain.name not in attacked.knowledge.sensitive:
             continue
-        rare = rare_codes(domain, attacked.kept_codes[:, column])
+        rare = rare_codes(domain, attacked.kept_codes[:, column], attacked.knowledge.answers)
         of_rows = rare[attacked.kept_codes[:, column]]
         predicted = _cross_predicted(
             shapes, np.bincount(release.group, weights=of_rows) / release.sizes, release, attacked.seed

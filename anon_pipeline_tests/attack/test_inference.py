@@ -276,3 +276,12 @@ def test_a_shape_is_the_size_the_withheld_cells_and_the_widths() -> None:
     released = pd.DataFrame({"x": ["*", "*", "[3, 4]", "[3, 4]"], "y": ["*", "*", "2", "2"]})
     it = read_attacked(Tables(released, table), Knowledge(["x", "y"], numeric=["x", "y"]))
     assert sorted(minimality._shapes(it.release).tolist()) == [[2, 0, 0.5, 0.25], [2, 2, 1, 1]]
+
+
+def test_a_missing_value_is_no_rare_category_unless_it_is_an_answer() -> None:
+    """Where fewer people lacked a value than had the rarest one, those without were named in place of the rare."""
+    domain = Domain.learn("c", False, [pd.Series(["a", "b"])])
+    codes = np.array([0] * 5 + [1] * 85 + [2] * 10)
+    assert np.flatnonzero(inference.rare_codes(domain, codes)).tolist() == [2]
+    assert np.flatnonzero(inference.rare_codes(domain, codes, ["c"])).tolist() == [0]
+    assert np.flatnonzero(inference.rare_codes(domain, np.zeros(9, dtype=np.int64))).tolist() == [0]
