@@ -76,7 +76,10 @@ def verified(folder: Path) -> dict[str, object]:
 
 
 def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
-    """A journalist's and a marketer's by the people of the population in the box of each class."""
+    """A journalist's and a marketer's by the people of the population in the box of each class.
+
+    A prosecutor's by the rows that look alike: two classes of the class table show the same values.
+    """
     asked = "verify", mapped / "data.parquet", "--spec", mapped
     risk = json.loads(command(*asked, "--json", home=mapped / "home").stdout)["risk"]
     classes, population = pd.read_parquet(mapped / "classes.parquet"), pd.read_csv(mapped / "population.csv")
@@ -88,7 +91,9 @@ def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
         ]
     )
     by_record = (sizes / matching).sum() / sizes.sum()
-    assert risk["prosecutor"] == pytest.approx({"max": 1 / sizes.min(), "mean": len(sizes) / sizes.sum()})
+    alike = pd.read_parquet(mapped / "data.parquet").groupby(["age", "town"]).size()
+    assert len(alike) == len(sizes) - 1
+    assert risk["prosecutor"] == pytest.approx({"max": 1 / alike.min(), "mean": len(alike) / alike.sum()})
     mean = max(len(sizes) / matching.sum(), by_record)
     assert risk["journalist"] == pytest.approx({"max": 1 / matching.min(), "mean": mean})
     assert risk["marketer"] == pytest.approx({"mean": by_record})
