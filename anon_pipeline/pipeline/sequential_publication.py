@@ -64,27 +64,39 @@ class Cohorts:
         return self.history[np.searchsorted(self.person, people)]
 
 
-def cohorts_of(identifiers: Iterable[pa.Array], key: bytes, window: release_history.Window) -> Cohorts:
-    """The cohort of everybody in a table; `identifiers` are those of the table, in batches.
+def people_of(identifiers: Iterable[pa.Array], key: bytes) -> IntArray:
+    """Keyed hashes of the people of a table, ascending, shape (n,); `identifiers` are those of the table, in batches.
 
     Raises
     ------
     InputError
-        If somebody has no identifier, or nobody from the former releases is in the table.
+        If somebody has no identifier.
     """
     parts = []
     for batch in identifiers:
         if batch.null_count:
             raise InputError("person: somebody has no identifier, and cannot be followed from release to release")
         parts.append(release_history.hashed(batch, key))
-    person = np.sort(np.concatenate(parts))
-    history, departed = window.histories(person)
-    if any(len(member.person) for member in window.members) and not history.any():
+    return np.sort(np.concatenate(parts))
+
+
+def cohorts_of(person: IntArray, window: release_history.Window) -> Cohorts:
+    """The cohort of everybody in a table; `person` are their keyed hashes, ascending, shape (n,)."""
+    return Cohorts(person, *window.histories(person))
+
+
+def require_somebody_followed(cohorts: Cohorts, window: release_history.Window) -> None:
+    """
+    Raises
+    ------
+    InputError
+        If nobody from the former releases is in the table.
+    """
+    if any(len(member.person) for member in window.members) and not cohorts.history.any():
         raise InputError(
             f"person: nobody of the last {len(window.members)} releases is in this table, so nobody can be followed; "
             "is it still the same identifier, stored as the same type? If these are other people, it is another dataset"
         )
-    return Cohorts(person, history, departed)
 
 
 def with_company(cohorts: Cohorts, run: Run, window: release_history.Window) -> Cohorts:

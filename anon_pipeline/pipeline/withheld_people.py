@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.session import BATCH_ROWS
@@ -60,7 +60,7 @@ def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, people: SourceFacts,
         If nobody can be released.
     """
     everybody, destination, k = folder / EVERYBODY, folder / DATA, smallest_cohort(spec)
-    stays = may_be_released(cohorts.history, np.ones(len(cohorts.history), dtype=np.int64), k)
+    stays = may_stay(cohorts, spec)
     staying = np.unique(cohorts.history[stays])
     if not len(staying):
         raise InputError(f"nobody can be released: of no cohort are {k} people left")
@@ -81,6 +81,11 @@ def leave_out_withheld(cohorts: Cohorts, spec: ReleaseSpec, people: SourceFacts,
             number += len(rows) - int(pc.sum(chosen).as_py() or 0)
     everybody.unlink()
     return LeftOut(number, found_types.narrow(destination, found_types.typed_by_values(spec, people)))
+
+
+def may_stay(cohorts: Cohorts, spec: ReleaseSpec) -> BoolArray:
+    """Who can be released, of the people of a table, shape (n,)."""
+    return may_be_released(cohorts.history, np.ones(len(cohorts.history), dtype=np.int64), smallest_cohort(spec))
 
 
 def _batches(table: Path, staying: IntArray) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:

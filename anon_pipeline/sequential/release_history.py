@@ -156,7 +156,12 @@ def read(file: Path, version: str = "") -> Membership:
 
 
 def origin(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
-    """A keyed hash of policy, lists and people, by which a release is known that was made from the same."""
+    """A keyed hash of policy, lists and people, by which a release is known that was made from the same.
+
+    Parameters
+    ----------
+    content_hash : that of the people who may be released (`followed_content`)
+    """
     lists = [f"{place} {hash_}" for place, hash_ in sorted(hashes_of_lists(spec).items())]
     content = " ".join([spec.policy_hash, content_hash, *lists]).encode()
     return hmac.digest(key(home, spec.dataset), content, hashlib.sha256).hex()
@@ -225,6 +230,19 @@ def window(home: Home, spec: ReleaseSpec, made_from: str | None = None) -> Windo
             raise InputError(f"{spec.dataset}/{version}: the people kept of this release are not those it released")
         members.append(membership)
     return Window(tuple(members), tuple(unknown))
+
+
+def may_be_made_again(home: Home, dataset: str) -> dict[str, str]:
+    """What the releases were made from that `window` leaves out if they are made again, by version: the newest first.
+
+    These are the newest one and the current one, where they stand and it is known.
+    """
+    published = [
+        entry.version for entry in ledger.read(home) if entry.dataset == dataset and entry.action == ledger.PUBLISH
+    ]
+    asked = dict.fromkeys([*published[-1:], ledger.last_version(home, dataset)])
+    origins = {version: _was_made_from(home, dataset, version) for version in asked if version is not None}
+    return {version: made_from for version, made_from in origins.items() if made_from}
 
 
 def _was_made_from(home: Home, dataset: str, version: str) -> str | None:

@@ -9,7 +9,12 @@ import pytest
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline import sequential_publication
-from anon_pipeline.pipeline.sequential_publication import cohorts_of, require_minimum_size
+from anon_pipeline.pipeline.sequential_publication import (
+    cohorts_of,
+    people_of,
+    require_minimum_size,
+    require_somebody_followed,
+)
 from anon_pipeline.sequential.guarantees import Intersection
 from anon_pipeline.sequential.release_history import Membership, Window, hashed
 
@@ -26,7 +31,7 @@ def window_of(*names: str) -> Window:
 
 
 def test_people_are_followed_by_their_identifiers_in_whatever_parts_they_come() -> None:
-    cohorts = cohorts_of([ids("a", "d"), ids("b")], KEY, window_of("a", "b", "c"))
+    cohorts = cohorts_of(people_of([ids("a", "d"), ids("b")], KEY), window_of("a", "b", "c"))
     assert cohorts.person.tolist() == sorted(hashed(ids("a", "b", "d"), KEY).tolist())
     new = cohorts.person == hashed(ids("d"), KEY)[0]
     assert (cohorts.history[new] == 0).all() and len(set(cohorts.history[~new])) == 1 and cohorts.history[~new].all()
@@ -35,14 +40,15 @@ def test_people_are_followed_by_their_identifiers_in_whatever_parts_they_come() 
 
 def test_a_first_release_has_newcomers_alone() -> None:
     for window in (Window((), ()), window_of()):
-        assert cohorts_of([ids("a", "b")], KEY, window).history.tolist() == [0, 0]
+        assert cohorts_of(people_of([ids("a", "b")], KEY), window).history.tolist() == [0, 0]
 
 
 def test_somebody_without_an_identifier_or_other_people_cannot_be_followed() -> None:
     with pytest.raises(InputError, match="somebody has no identifier"):
-        cohorts_of([ids("a"), ids("b", None)], KEY, window_of("a"))
+        people_of([ids("a"), ids("b", None)], KEY)
+    window = window_of("a", "b")
     with pytest.raises(InputError, match="nobody of the last 1 releases is in this table"):
-        cohorts_of([ids("x", "y")], KEY, window_of("a", "b"))
+        require_somebody_followed(cohorts_of(people_of([ids("x", "y")], KEY), window), window)
 
 
 def test_a_release_needs_k_candidates_beside_those_that_stand_now(monkeypatch: pytest.MonkeyPatch) -> None:

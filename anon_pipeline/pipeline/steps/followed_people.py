@@ -5,18 +5,28 @@ People who are withheld are left out here, before anything is learned or grouped
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine.base import SourceFacts
-from anon_pipeline.pipeline.sequential_publication import NEWEST, cohorts_of, with_company
+from anon_pipeline.pipeline.sequential_publication import (
+    NEWEST,
+    Cohorts,
+    cohorts_of,
+    people_of,
+    require_somebody_followed,
+    with_company,
+)
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
-from anon_pipeline.pipeline.withheld_people import EVERYBODY, leave_out_withheld
+from anon_pipeline.pipeline.withheld_people import EVERYBODY, LeftOut, leave_out_withheld, may_stay
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
+from anon_pipeline.sequential.followed_content import content_of
 from anon_pipeline.sequential.row_numbers import NumberedPeople, require_no_row_numbers
 from anon_pipeline.tables import HISTORY
 
@@ -26,35 +36,19 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
 
     Who is withheld is in a file of identifiers alone, by which `forget` sees that they are still in the source.
     """
-    spec, engine = run.spec, run.engine
-    key = release_history.key(run.home, spec.dataset)
+    spec = run.spec
     release_history.finish_forgetting(run.home, spec.dataset)
-    made_from = release_history.origin(run.home, spec, people.facts["content_hash"])
-    window = release_history.window(run.home, spec, made_from)
-    cohorts = cohorts_of(engine.values(people.folder / DATA, str(spec.person)), key, window)
+    table = _Table.of(run, people)
+    beside, left_out, made_from = _beside_former(table, folder)
+    window, cohorts = beside.window, beside.cohorts
     counted: dict[str, Any] = {
         "former": [member.version for member in window.members],
         "unknown": list(window.unknown),
         "newcomers": int((cohorts.history == 0).sum()),
         "gone": int(cohorts.departed.sum()),
+        "withheld": left_out.people,
     }
-    cohorts = with_company(cohorts, run, window)
-    everybody = folder / EVERYBODY
-    engine.add_column(
-        people.folder / DATA,
-        str(spec.person),
-        HISTORY,
-        lambda identifiers: cohorts.of(release_history.hashed(identifiers, key)),
-        everybody,
-    )
-    newest = window.newest_classes()
-    np.save(folder / NEWEST, newest)
-    if window.members and spec.across_releases_unlike is None:
-        numbered = NumberedPeople.of(everybody, str(spec.person), spec.quasi_identifiers, newest)
-        if numbered is not None:
-            require_no_row_numbers(numbered, str(spec.person))
-    left_out = leave_out_withheld(cohorts, spec, SourceFacts.from_json(people.facts), folder)
-    counted["withheld"] = left_out.people
+    np.save(folder / NEWEST, window.newest_classes())
     log.info(
         "%s: beside %s former releases %s people are new, %s have gone, and %s are held back",
         spec.dataset,
@@ -70,6 +64,89 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
     ]
     facts = {**people.facts, "columns": columns, **counted, "made_from": made_from}
     return StepResult(facts, metadata=counted, metrics=metrics)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """The people of a run.
+
+    Attributes
+    ----------
+    person : keyed hashes, ascending, shape (n,)
+    key : with which identifiers are hashed
+    """
+
+    run: Run
+    people: Stage
+    person: IntArray
+    key: bytes
+
+    @classmethod
+    def of(cls, run: Run, people: Stage) -> _Table:
+        key = release_history.key(run.home, run.spec.dataset)
+        identifiers = run.engine.values(people.folder / DATA, str(run.spec.person))
+        return cls(run, people, people_of(identifiers, key), key)
+
+
+@dataclass(frozen=True, eq=False)
+class _Beside:
+    """The people of a table beside the releases of a window: their cohorts, before anybody is withheld and after."""
+
+    window: release_history.Window
+    cohorts: Cohorts
+    in_company: Cohorts
+
+    @classmethod
+    def of(cls, table: _Table, window: release_history.Window) -> _Beside:
+        cohorts = cohorts_of(table.person, window)
+        return cls(window, cohorts, with_company(cohorts, table.run, window))
+
+
+def _beside_former(table: _Table, folder: Path) -> tuple[_Beside, LeftOut, str]:
+    """Write the people who can be released beside the former releases, and tell what they are a release of.
+
+    If they are what a release that stands was made from, beside the releases before that one, it is made again.
+    """
+    home, spec = table.run.home, table.run.spec
+    window = release_history.window(home, spec)
+    released = {member.version: member.person for member in window.members}
+    for version, made_from in release_history.may_be_made_again(home, spec.dataset).items():
+        again = _Beside.of(table, release_history.window(home, spec, made_from))
+        staying = table.person[may_stay(again.in_company, spec)]
+        if version in released and np.isin(released[version], staying).all():
+            left_out = _write(table, again, folder, is_new=False)
+            if _made_from(table, folder) == made_from:
+                return again, left_out, made_from
+    beside = _Beside.of(table, window)
+    require_somebody_followed(beside.cohorts, beside.window)
+    left_out = _write(table, beside, folder, is_new=True)
+    return beside, left_out, _made_from(table, folder)
+
+
+def _write(table: _Table, beside: _Beside, folder: Path, is_new: bool) -> LeftOut:
+    """Write the people who can be released, with their cohort; a release that is made again was asked about them."""
+    spec, engine, people = table.run.spec, table.run.engine, table.people
+    everybody = folder / EVERYBODY
+    engine.add_column(
+        people.folder / DATA,
+        str(spec.person),
+        HISTORY,
+        lambda identifiers: beside.in_company.of(release_history.hashed(identifiers, table.key)),
+        everybody,
+    )
+    if is_new and beside.window.members and spec.across_releases_unlike is None:
+        newest = beside.window.newest_classes()
+        numbered = NumberedPeople.of(everybody, str(spec.person), spec.quasi_identifiers, newest)
+        if numbered is not None:
+            require_no_row_numbers(numbered, str(spec.person))
+    return leave_out_withheld(beside.in_company, spec, SourceFacts.from_json(people.facts), folder)
+
+
+def _made_from(table: _Table, folder: Path) -> str:
+    """What the people who can be released are a release of."""
+    spec = table.run.spec
+    content = content_of(folder / DATA, [str(spec.person), *spec.released])
+    return release_history.origin(table.run.home, spec, content)
 
 
 STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)
