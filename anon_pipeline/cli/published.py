@@ -139,22 +139,32 @@ def withdraw_release(
     dataset: OfDataset = None,
     as_json: AsJson = False,
 ) -> None:
-    """Take a release back: its files are removed, its manifest stays, and the ledger says why."""
-    from anon_pipeline.destinations import delivery, record
-    from anon_pipeline.release.withdraw import withdraw
+    """Take a release back: its files are removed, its manifest stays, and the ledger says why.
 
-    home = Home.default().prepare()
-    entry = withdraw(home, version, why, dataset)
-    copies = record.read(home, entry.dataset, version)
-    if copies:
-        delivery.deliver(home, entry.dataset, version)
+    Called again, it takes back what destinations that could not be reached still have.
+    """
+    from anon_pipeline.destinations import delivery, record
+    from anon_pipeline.release.withdraw import WithdrawnAlready, withdraw
+
+    home, ending = Home.default().prepare(), "is withdrawn; whoever has copied it has it still"
+    try:
+        entry = withdraw(home, version, why, dataset)
         copies = record.read(home, entry.dataset, version)
+        if copies:
+            delivery.deliver(home, entry.dataset, version)
+            copies = record.read(home, entry.dataset, version)
+    except WithdrawnAlready as before:
+        entry = before.entry
+        copies = delivery.finish_withdrawal(home, entry.dataset, version)
+        if not copies:
+            raise
+        ending = f"was withdrawn already, on {entry.time}: {entry.why}; now its destinations follow, too"
     if as_json:
         print_json({**vars(entry), **({"copies": [copy.to_json() for copy in copies]} if copies else {})})
     else:
         for copy in copies:
             err.print(f"{copy.state} at {copy.place.label}; {copy.why}", highlight=False, soft_wrap=True)
-        out.print(f"{entry.dataset}/{entry.version} is withdrawn; whoever has copied it has it still")
+        out.print(f"{entry.dataset}/{entry.version} {ending}", highlight=False, markup=False, soft_wrap=True)
 
 
 @releases.command("key")

@@ -107,6 +107,20 @@ def deliver(
     return stands
 
 
+def finish_withdrawal(home: Home, dataset: str, version: str) -> list[Copy]:
+    """Take back what destinations still have of a release that was withdrawn before; the copies that were there.
+
+    Raises
+    ------
+    NotDelivered
+        As `deliver`.
+    """
+    before = record.read(home, dataset, version)
+    if before:
+        deliver(home, dataset, version)
+    return [copy for copy in record.read(home, dataset, version) if copy not in before]
+
+
 def _followed(home: Home, entry: ledger.Entry, stated: Iterable[Destination], compare: bool) -> list[str]:
     """Put a release to its places, or take it back there; a sentence for each place that failed."""
     dataset, version = entry.release

@@ -11,6 +11,23 @@ from anon_pipeline.release.ledger import Entry
 LONGEST = 500
 
 
+class WithdrawnAlready(InputError):
+    """A release was withdrawn before.
+
+    Attributes
+    ----------
+    entry : the ledger's line of its withdrawal
+    """
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__(f"{entry.dataset}/{entry.version}: was withdrawn already, on {entry.time}: {entry.why}")
+        self.entry = entry
+
+    def __reduce__(self) -> tuple[type[WithdrawnAlready], tuple[Entry]]:
+        """The argument for pickle, which otherwise would pass the sentence."""
+        return type(self), (self.entry,)
+
+
 def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> Entry:
     """Enter the withdrawal into the ledger, then remove the published files; after a kill, it is completed later.
 
@@ -22,7 +39,7 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
     Raises
     ------
     InputError
-        If there is no such release, it was withdrawn before, or the reason is not a line of text.
+        If there is no such release, or the reason is not a line of text; `WithdrawnAlready` if it was withdrawn before.
     Refused
         If the ledger was altered.
     Unavailable
@@ -40,10 +57,7 @@ def withdraw(home: Home, version: str, why: str, dataset: str | None = None) -> 
         if before is not None and stopped == (ledger.WITHDRAW, published.manifest):
             return before  # this call has completed it
         if before is not None:
-            raise InputError(
-                f"{published.dataset}/{version}: was withdrawn already, on {before.time}: {before.why}; `anon-pipeline "
-                f"releases deliver {version}` takes back what its destinations have of it"
-            )
+            raise WithdrawnAlready(before)
         try:
             unfinished.enter(home, ledger.WITHDRAW, published.dataset, version, published.manifest, why)
         except OSError as error:

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from anon_pipeline.destinations import delivery
+from anon_pipeline.destinations.base import Place
+from anon_pipeline.errors import InputError, NotDelivered
 from anon_pipeline.home import Home
 from anon_pipeline.release import signing
+from anon_pipeline.release.withdraw import withdraw
 from anon_pipeline.spec import Destination
 from anon_pipeline_tests.cli.commands import published, run, sentence
 from anon_pipeline_tests.skips import require_package
@@ -209,6 +212,43 @@ def test_a_withdrawal_with_copies_is_an_object_with_json(home: Home, copied: Des
     ended = run("releases", "withdraw", "v1", "--why", "too much", "--json")
     assert [copy["state"] for copy in ended.json["copies"]] == ["taken back"]
     assert run("releases", "verify").code == 0
+
+
+@pytest.mark.long
+def test_a_second_withdrawal_takes_back_what_the_first_could_not_reach(
+    home: Home, copied: Destination, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It said that the release was withdrawn already, and left the copy."""
+    again = ("releases", "withdraw", "v1", "--why")
+
+    def away(_: Destination) -> Place:
+        raise InputError("it is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delivery, "_place", away)
+        for _ in range(2):
+            error = run(*again, "too much").error
+            assert isinstance(error, NotDelivered)  # exit code 4
+            assert str(error).startswith("people/v1 is withdrawn, but not every destination follows")
+    ended = run(*again, "another reason")
+    assert (ended.code, len(ended.told)) == (0, 1)
+    assert ended.told[0].startswith(f"taken back at {copied.label}; the files of all former states are removed")
+    (line,) = ended.lines
+    assert line.startswith("people/v1 was withdrawn already, on ")
+    assert line.endswith(": too much; now its destinations follow, too")
+    assert run("releases", "verify").code == 0
+    assert sentence(*again, "once more").startswith("people/v1: was withdrawn already, on ")
+
+
+@pytest.mark.long
+def test_a_second_withdrawal_is_told_as_an_object_with_json(home: Home, copied: Destination) -> None:
+    withdraw(home, "v1", "too much")
+    told = run("releases", "withdraw", "v1", "--why", "another reason", "--json").json
+    assert (told["action"], told["why"], [copy["state"] for copy in told["copies"]]) == (
+        "withdraw",
+        "too much",
+        ["taken back"],
+    )
 
 
 def test_a_release_that_is_nowhere_else_is_said_to_be_so(home: Home) -> None:
