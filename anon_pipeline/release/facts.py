@@ -83,8 +83,13 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
     """The facts of a release of people, each as fine as may be published."""
     source, candidate = SourceFacts.from_json(of.source), of.candidate
     grouped = of.distinct_people.n
-    fraction = _fraction(spec, source.rows, of.people["held_out"])
-    before, after = (risk_of(statistics, fraction) for statistics in (of.distinct_people, of.classes))
+    without_target = _without_target(spec, source, of.noise)
+    stated = _stated_fraction(spec, source.rows, of.people["held_out"] + (without_target.get("without_target") or 0))
+    after_steps = SourceFacts.from_json(of.people).rows
+    before, after = (
+        risk_of(counted, None if stated is None else stated * counted.n / after_steps)
+        for counted in (of.distinct_people, of.classes)
+    )
     if of.beside_population is not None:
         after |= fineness.beside_population(asdict(reidentification_risk(of.beside_population)))
         before |= {"marketer": None}  # the source is not compared with the population
@@ -97,8 +102,8 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         "coarsened": [*of.coarsened],  # into how many bins says how many people have which values
         "rows": {
             "source": source.rows + of.people["held_out"],
-            **_without_target(spec, source, of.noise),
-            "sampled_out": source.rows - SourceFacts.from_json(of.people).rows,
+            **without_target,
+            "sampled_out": source.rows - after_steps,
             "held_out": of.people["held_out"],
             "released": candidate["released"],
             "suppressed": candidate["suppressed"],
@@ -168,10 +173,19 @@ def risk_of(classes: ClassStatistics, sampling_fraction: float | None) -> dict[s
     return risk
 
 
-def _fraction(spec: ReleaseSpec, rows: int, held_out: int) -> float | None:
-    """The share of the population that the grouped people are: who was held out belongs to the stated share, too."""
+def _stated_fraction(spec: ReleaseSpec, rows: int, left_out: int) -> float | None:
+    """The share of the population that the people are who are left after the steps; None where none is stated.
+
+    Who was held out, or left out since they have no target, belongs to the stated share, too. So do those who are
+    withheld or suppressed, of whom the caller knows.
+
+    Parameters
+    ----------
+    rows : people of the source without those
+    left_out : how many they are, as it is told: an exact number would follow from the share
+    """
     stated = spec.sampling_fraction
-    return stated if stated is None or not held_out else stated * rows / (rows + held_out)
+    return stated if stated is None or not left_out else stated * rows / (rows + left_out)
 
 
 def _source(spec: ReleaseSpec, facts: Facts) -> dict[str, Any]:

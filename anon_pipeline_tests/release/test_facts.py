@@ -110,6 +110,38 @@ def test_people_held_out_are_of_the_stated_share_of_the_population() -> None:
     assert estimate(400)["sampling_fraction"] == pytest.approx(0.12)
 
 
+def test_everybody_of_the_stated_share_counts_whom_the_release_does_not_show() -> None:
+    """A fifth of 5,000 people: 100 of them have no target, 60 are withheld, and 40 are suppressed.
+
+    The population was said to be what those who are left are a fifth of: 4,200 people, and 4,000 after grouping.
+    """
+    spec = SPEC.model_copy(update={"sampling_fraction": 0.2, "missing_target": "leave_out"})
+    of = evidence(
+        source=stored(900, left_out=100),
+        people=stored(900),
+        distinct_people=ClassStatistics(sizes=np.r_[np.ones(640, dtype=np.int64), np.full(100, 2)]),
+        classes=ClassStatistics(sizes=np.full(80, 10, dtype=np.int64)),
+    )
+    risk = facts_of_people(spec, of)["measured"]["risk"]
+    before, after = (risk[when]["population_uniqueness"]["zayatz"] for when in ("before", "after"))
+    assert before["population"] == after["population"] == pytest.approx(5000)
+    assert before["sampling_fraction"] == pytest.approx(840 / 5000)
+    assert after["sampling_fraction"] == pytest.approx(800 / 5000)
+    # Zayatz, 640 classes of one and 100 of two: c1 / pi * c1 / (c1 + 2 c2 (N - n) / (N - 1)), N = 5,000, n = 840.
+    uniques = 640 / (840 / 5000) * 640 / (640 + 2 * 100 * 4160 / 4999)
+    assert before["share"] == pytest.approx(uniques / 5000, abs=0.025)  # told in steps of .05
+    assert before["uniques"] == 3000  # of 4,200 people it was 2,500
+
+
+def test_how_many_have_no_target_does_not_follow_from_the_share_of_the_population() -> None:
+    spec = SPEC.model_copy(update={"sampling_fraction": 0.2, "missing_target": "leave_out"})
+    told = [
+        facts_of_people(spec, evidence(source=stored(900, left_out=left_out)))["measured"]["risk"]
+        for left_out in (100, 101)
+    ]
+    assert told[0] == told[1]
+
+
 def test_into_how_many_bins_a_column_was_coarsened_is_not_told() -> None:
     """A common value leaves bins empty, and one person more or less with it another one: an exact figure of the source.
 
