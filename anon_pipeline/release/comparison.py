@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from anon_pipeline.anonymize.value_groups import group_values
 from anon_pipeline.engine.base import Engine
@@ -23,7 +24,7 @@ from anon_pipeline.release import ledger
 from anon_pipeline.release.exported_report import manifest_of
 from anon_pipeline.release.marginals import NOT_NAMED
 from anon_pipeline.release.opening import check_opening, opening_of
-from anon_pipeline.release.publish import DATA
+from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.report import comparison as page
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Domain
@@ -111,12 +112,42 @@ def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name:
         before = None if spec.columns[name].made else _domain(engine, stored, name)
     except InputError:  # more different texts than an engine can count
         return ComparedColumn(name, plain.role, why_not="it has too many different values")
+    untold = _untold(data.with_name(CLASSES), name, after) if name in spec.quasi_identifiers else 0
     if before is None or before.type is not after.type:
-        groups = group_values(after, spec.k)
-        counts = _counts(after, groups.of_code, len(groups.labels))
         why = "a step makes it" if before is None else "the release shows values of another kind"
-        return ComparedColumn(name, plain.role, groups.labels, None, counts, why)
-    return ComparedColumn(name, plain.role, *side_by_side(before, after, spec.k))
+        return ComparedColumn(name, plain.role, *_alone(after, spec.k, untold), why)
+    return ComparedColumn(name, plain.role, *side_by_side(before, after, spec.k, untold))
+
+
+def _alone(after: Domain, k: int, untold: int) -> tuple[tuple[str, ...], None, tuple[int, ...]]:
+    """The groups of a column's values in the release, and their people, where there is nothing to put beside them."""
+    after = _without(after, untold)
+    groups = group_values(after, k)
+    people = _counts(after, groups.of_code, len(groups.labels))
+    return ((*groups.labels, NOT_NAMED), None, (*people, untold)) if untold else (groups.labels, None, people)
+
+
+def _untold(classes: Path, name: str, after: Domain) -> int:
+    """How many people the release shows no value, though their class does not say that members have none.
+
+    A table has one sign for both. Of a number, a class whose interval has no end says it, if it says that some have no
+    value; a class of an interval has members with a value. Where no class names any number, none says it.
+    """
+    table = pd.read_parquet(classes)
+    hidden = table[name].isna()
+    if f"{name}_missing" in table:
+        ends = table[[f"{name}_low", f"{name}_high"]].isna().all(axis=1)
+        says = table[f"{name}_missing"].fillna(False).astype(bool) & ends & (not (ends & hidden).all())
+    else:  # a category of which nothing is shown is a star here
+        says = hidden
+    return max(int(after.counts[0]) - int(table["class_size"][hidden & says].sum()), 0)
+
+
+def _without(domain: Domain, people: int) -> Domain:
+    """The same column without some people of those who have no value."""
+    counts = domain.counts.copy()
+    counts[0] -= people
+    return replace(domain, counts=counts)
 
 
 def _domain(engine: Engine, table: Path, name: str) -> Domain:
@@ -125,20 +156,23 @@ def _domain(engine: Engine, table: Path, name: str) -> Domain:
     return domain
 
 
-def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
+def side_by_side(
+    before: Domain, after: Domain, k: int, untold: int = 0
+) -> tuple[tuple[str, ...], tuple[int, ...], tuple[int, ...]]:
     """The groups of a column's values in the source, each of at least k people, and their people on both sides.
 
-    The last group holds people with no value in the release, or with a value that is not in the source.
+    The last group holds people of whom the release shows no value, or one that is not in the source.
 
     Parameters
     ----------
     before, after : the same column with the same type
+    untold : how many of those without a value in the release are not said to have none
 
     Returns
     -------
     labels, people before, people after, all of the same length
     """
-    groups = group_values(before, k)
+    groups, after = group_values(before, k), _without(after, untold)
     if not groups.labels:
         return (), (), ()
     if before.type is ColumnType.DATE:  # a release may show days where the source has times, too
@@ -152,6 +186,7 @@ def side_by_side(before: Domain, after: Domain, k: int) -> tuple[tuple[str, ...]
         of_value = np.array([known.get(value, own) for value in after.values.tolist()], dtype=np.int64)
     missing = int(groups.of_code[0]) if before.counts[0] else own
     people = _counts(after, np.r_[missing, of_value].astype(np.int64), own + 1)
+    people = (*people[:-1], people[-1] + untold)
     original = _counts(before, groups.of_code, own)
     if not people[-1]:
         return groups.labels, original, people[:-1]

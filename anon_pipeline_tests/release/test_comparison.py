@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.release import publish
-from anon_pipeline.release.comparison import compare, side_by_side
+from anon_pipeline.release.comparison import _alone, _untold, compare, side_by_side
 from anon_pipeline.report.likeness_chart import comparison_chart
 from anon_pipeline.spec import ColumnType
 from anon_pipeline.tables import Domain
@@ -69,6 +70,46 @@ def test_people_whose_value_is_missing_in_the_release_alone_are_in_the_last_grou
     assert side_by_side(before, after, 2) == (("Bergen", "Cork", "not told"), (6, 6, 0), (5, 4, 3))
     missing_before = domain(["Bergen", "Cork"], [6, 6, 6])
     assert side_by_side(missing_before, after, 2) == (("missing", "Bergen", "Cork"), (6, 6, 6), (3, 5, 4))
+
+
+#: Classes by what they show of ages: the number, both ends, whether members have none, and their size.
+NUMBERS = [
+    (30, 20, 40, False, 10),
+    (None, 20, 40, False, 6),  # any number would be one person's
+    (None, None, None, True, 5),  # nobody has an age
+    (None, 20, None, True, 4),  # some have one, others have none
+    (None, None, None, None, 3),  # too few have an age, or none, to tell
+]
+
+
+def shown(folder: Path, classes: list[tuple[float | None, float | None, float | None, bool | None, int]]) -> Path:
+    table = pd.DataFrame(classes, columns=["age", "age_low", "age_high", "age_missing", "class_size"])
+    table.astype({"age_missing": "boolean"}).to_parquet(folder / "classes.parquet")
+    return folder / "classes.parquet"
+
+
+def test_a_number_that_a_class_does_not_show_is_not_missing(tmp_path: Path) -> None:
+    """All 18 were said to have no age: of five of them the release says that nobody has one."""
+    after = domain([30], [18, 10])
+    assert _untold(shown(tmp_path, NUMBERS), "age", after) == 13
+    assert side_by_side(domain([20, 30, 40], [5, 9, 8, 6]), after, 5, 13) == (
+        ("under 25", "25\u201334", "35 and over", "missing", "not told"),
+        (9, 8, 6, 5, 0),
+        (0, 10, 0, 5, 13),
+    )
+    assert _alone(after, 5, 13) == (("any", "missing", "not told"), None, (10, 5, 13))
+
+
+def test_where_no_class_names_a_number_nobody_is_said_to_have_none(tmp_path: Path) -> None:
+    hidden = [(None, None, None, has_none, 9) for has_none in (True, False)]
+    assert _untold(shown(tmp_path, hidden), "age", domain([30], [18, 0])) == 18
+
+
+def test_a_category_of_which_nothing_is_shown_is_not_missing(tmp_path: Path) -> None:
+    """In a table of truth values both are shown as nothing."""
+    table = pd.DataFrame({"smokes": ["true", "*", None], "class_size": [10, 6, 5]})
+    table.to_parquet(tmp_path / "classes.parquet")
+    assert _untold(tmp_path / "classes.parquet", "smokes", domain(["true"], [11, 10])) == 6
 
 
 def test_the_picture_has_both_sides() -> None:
