@@ -44,13 +44,18 @@ def _installed(package: str) -> str:
     return metadata.version(package)
 
 
+def packages() -> dict[str, str]:
+    """The installed versions of the packages that a release may depend on, by name."""
+    return {name: _installed(name) for name in PACKAGES}
+
+
 def software() -> dict[str, Any]:
     """Versions of the software that made the release."""
     return {
         "python": platform.python_version(),
         "anon_pipeline": _installed("anon-pipeline"),
         "code": code_hash(),
-        "packages": {name: _installed(name) for name in PACKAGES},
+        "packages": packages(),
         "machine": machine(),
     }
 

@@ -25,6 +25,7 @@ from anon_pipeline.engine.content import row_hashes
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home, remove_leftovers, write_file
 from anon_pipeline.release import ledger
+from anon_pipeline.release.manifest import code_hash, packages
 from anon_pipeline.sequential.guarantees import ABSENT, classes_of_histories, histories
 from anon_pipeline.sequential.republication import Routing
 from anon_pipeline.spec import ReleaseSpec
@@ -156,14 +157,18 @@ def read(file: Path, version: str = "") -> Membership:
 
 
 def origin(home: Home, spec: ReleaseSpec, content_hash: str) -> str:
-    """A keyed hash of policy, lists and people, by which a release is known that was made from the same.
+    """A keyed hash of policy, lists, people and code, by which a release is known that would be made again as it was.
+
+    Another version of the code, or of a package, may group the same people otherwise: that is another release, which
+    has to hold beside the one that was made before.
 
     Parameters
     ----------
     content_hash : that of the people who may be released (`followed_content`)
     """
     lists = [f"{place} {hash_}" for place, hash_ in sorted(hashes_of_lists(spec).items())]
-    content = " ".join([spec.policy_hash, content_hash, *lists]).encode()
+    software = [code_hash(), json.dumps(packages(), sort_keys=True)]
+    content = " ".join([*software, spec.policy_hash, content_hash, *lists]).encode()
     return hmac.digest(key(home, spec.dataset), content, hashlib.sha256).hex()
 
 

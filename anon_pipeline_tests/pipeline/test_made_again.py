@@ -19,6 +19,7 @@ from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import CheckDef
 from anon_pipeline.release import ledger
+from anon_pipeline.sequential import release_history
 from anon_pipeline_tests.end_to_end.harness import Place, write_dataset
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 from anon_pipeline_tests.pipeline.test_sequential_publication import everybody, followed_policy
@@ -105,3 +106,12 @@ def version_of(place: Place) -> tuple[str, str]:
     """The second release and the first."""
     earlier, newest = (entry.version for entry in ledger.read(place.home))
     return newest, earlier
+
+
+@pytest.mark.slow
+def test_what_another_version_of_the_code_makes_follows_the_newest_release(
+    after_two: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest, earlier = version_of(after_two)
+    monkeypatch.setattr(release_history, "code_hash", lambda: "another")
+    assert former(after_two, tmp_path, NOW) == [earlier, newest]

@@ -124,6 +124,17 @@ def test_another_list_makes_another_release(home: Home, tmp_path: Path) -> None:
     assert made_from[0] != made_from[1]
 
 
+@pytest.mark.parametrize(("what", "now"), [("code_hash", "another"), ("packages", {"scikit-learn": "9.9"})])
+def test_what_another_version_makes_is_another_release(
+    home: Home, monkeypatch: pytest.MonkeyPatch, what: str, now: object
+) -> None:
+    """It was made without a look at the newest release, whose classes it crossed: it was refused at every run."""
+    before = release_history.origin(home, spec(), "one")
+    assert release_history.origin(home, spec(), "one") == before
+    monkeypatch.setattr(release_history, what, lambda: now)
+    assert release_history.origin(home, spec(), "one") != before
+
+
 def test_a_release_is_not_held_against_itself(home: Home) -> None:
     """Made again from the same people under the same policy, it is made beside the releases before it alone."""
     first, second, other = (release_history.origin(home, spec(), content) for content in ("one", "two", "three"))
