@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home, sha256_of
 from anon_pipeline.release import ledger
-from anon_pipeline.spec import AcrossReleases, ReleaseSpec
+from anon_pipeline.spec import AcrossReleases, ReleaseSpec, Role
 
 
 def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
@@ -40,6 +40,20 @@ def require_an_answer(home: Home, spec: ReleaseSpec) -> None:
                 f"across_releases.{less}, less than the release {version} was made under; demand as much, or say why "
                 f"it is lowered, for everybody to read: across_releases_lowered: <why>{stale}"
             )
+
+
+def known_by_former(home: Home, spec: ReleaseSpec, versions: Collection[str]) -> list[str]:
+    """The columns that a spec keeps as they are, though one of these releases grouped people by them.
+
+    That release took its readers to know them. Whoever does tells the rows of a class apart, as no candidates are that
+    are counted by classes.
+    """
+    former = set[str]()
+    for version in versions:
+        manifest = home.releases / spec.dataset / version / ledger.MANIFEST
+        columns = json.loads(manifest.read_text(encoding="utf-8"))["spec"]["columns"]
+        former |= {name for name, column in columns.items() if column["role"] == Role.QUASI_IDENTIFIER}
+    return [name for name in spec.with_role(Role.SENSITIVE, Role.INSENSITIVE) if name in former]
 
 
 def _promises(home: Home, dataset: str) -> Iterator[tuple[str, dict[str, Any], str | None]]:

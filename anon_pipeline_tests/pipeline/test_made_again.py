@@ -8,6 +8,7 @@ that the value has changed: in three waves of 330 people, this happened for one 
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import pandas as pd
@@ -45,10 +46,10 @@ def after_two(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return place
 
 
-def former(after_two: Place, tmp_path: Path, frame: pd.DataFrame) -> list[str]:
+def former(after_two: Place, tmp_path: Path, frame: pd.DataFrame, policy: dict[str, Any] = POLICY) -> list[str]:
     """The releases that a release of these people is held against."""
     shutil.copytree(after_two.home.root, tmp_path / "home", symlinks=True)
-    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "people", frame, POLICY))
+    place = Place(Home(tmp_path / "home"), write_dataset(tmp_path / "people", frame, policy))
     graph = graph_of(place.spec)
     run = Runtime(home=str(place.home.root)).run(place.spec, {"dagster": str(uuid4()), "mlflow": uuid4().hex})
     for part in graph.parts:
@@ -115,3 +116,18 @@ def test_what_another_version_of_the_code_makes_follows_the_newest_release(
     newest, earlier = version_of(after_two)
     monkeypatch.setattr(release_history, "code_hash", lambda: "another")
     assert former(after_two, tmp_path, NOW) == [earlier, newest]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("role", "warns"), [("insensitive", True), ("sensitive", True), ("exclude", False)])
+def test_a_column_that_a_former_release_grouped_by_and_this_one_keeps_is_told(
+    after_two: Place, tmp_path: Path, caplog: pytest.LogCaptureFixture, role: str, warns: bool
+) -> None:
+    """Twenty share a person's class in both releases, and of half of 400 people fewer than twenty their town.
+
+    Beside other datasets this is refused, and between versions without `across_releases` it was told.
+    """
+    policy = POLICY | {"columns": POLICY["columns"] | {"city": {"role": role}}}
+    assert former(after_two, tmp_path, NOW, policy) == [*reversed(version_of(after_two))]
+    told = "city is kept as it is, and a former release of across_releases grouped people by it"
+    assert (told in caplog.text) is warns

@@ -24,6 +24,7 @@ from anon_pipeline.pipeline.sequential_publication import (
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, Run, StepDef, StepResult, log
 from anon_pipeline.pipeline.withheld_people import EVERYBODY, LeftOut, leave_out_withheld, may_stay
+from anon_pipeline.release.promises import known_by_former
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
 from anon_pipeline.sequential.followed_content import content_of
@@ -57,6 +58,13 @@ def follow(run: Run, folder: Path, people: Stage) -> StepResult:
         f"{counted['gone']:,}",
         f"{counted['withheld']:,}",
     )
+    if known := known_by_former(run.home, spec, counted["former"]):
+        log.warning(
+            "%s: %s is kept as it is, and a former release of across_releases grouped people by it: whoever knows it "
+            "tells apart rows that count as alike; make it a quasi-identifier, or leave it out",
+            spec.dataset,
+            ", ".join(known),
+        )
     metrics = {"newcomers": counted["newcomers"], "gone": counted["gone"], "former": len(window.members)}
     columns = [
         {**column, "storage": left_out.storage.get(column["name"], column["storage"])}
