@@ -91,7 +91,7 @@ def test_the_verdict_tells_the_risks_beside_a_population(mapped: Path) -> None:
         ]
     )
     by_record = (sizes / matching).sum() / sizes.sum()
-    alike = pd.read_parquet(mapped / "data.parquet").groupby(["age", "town"]).size()
+    alike = pd.read_parquet(mapped / "data.parquet").groupby(["age", "town"], dropna=False).size()
     assert len(alike) == len(sizes) - 1
     assert risk["prosecutor"] == pytest.approx({"max": 1 / alike.min(), "mean": len(alike) / alike.sum()})
     mean = max(len(sizes) / matching.sum(), by_record)
