@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.pipeline import stages
 from anon_pipeline.pipeline.checks.answers import keep_answers
@@ -160,4 +161,22 @@ def test_even_where_every_answer_says_yes_the_written_file_is_counted_once_more(
     assert not success
     assert code == 3
     assert "classes fail" in said
+    assert fresh.releases() == {}
+
+
+def test_a_file_that_is_not_what_was_counted_while_it_was_written_is_not_published(
+    fresh: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures carry the noise of what was counted: taken off by whoever sees both versions."""
+    hashed = DuckDBEngine.content_hash
+
+    def another(engine: DuckDBEngine, file: Path) -> tuple[int, str]:
+        rows, content = hashed(engine, file)
+        return rows, content[::-1]
+
+    monkeypatch.setattr(DuckDBEngine, "content_hash", another)
+    success, said, code = release_alone(fresh)
+    assert not success
+    assert code == 3
+    assert "counted while it was written" in said
     assert fresh.releases() == {}

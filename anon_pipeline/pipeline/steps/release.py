@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from anon_pipeline.anonymize.storage import load_cells
+from anon_pipeline.errors import Refused
 from anon_pipeline.pipeline import sequential_publication
 from anon_pipeline.pipeline.checks import candidate, own, source
 from anon_pipeline.pipeline.checks.answers import require_answers
@@ -88,6 +89,7 @@ def release(
     across_history = _remember(run, people, anonymizer_tree, anonymized_table)
 
     def keep(version: str) -> None:
+        _require_counted(anonymized_table, version)
         beside(version)
         if across_history is not None:
             across_history(version)
@@ -144,6 +146,16 @@ def publication(spec: ReleaseSpec, published: Published) -> dict[str, MetadataIt
         "report": f"{REPORT} in that folder",
         **release_page(published.manifest),
     }
+
+
+def _require_counted(candidate: Stage, version: str) -> None:
+    """The file to be published has the content that was counted while it was written.
+
+    The noise of the figures is drawn for that content. Drawn for another version, it could be taken off by comparing
+    the two.
+    """
+    if version != candidate.facts["version"]:
+        raise Refused(["the written file is not the table whose content was counted while it was written"])
 
 
 def _answers_on_attacks(spec: ReleaseSpec, audit_checks: Stage | None) -> list[dict[str, Any]]:
