@@ -1,5 +1,7 @@
 """The engine protocol in SQL, written once: every engine runs these queries, each in its own dialect.
 
+What is asked of a stored table alone is in `stored_tables`.
+
 The differences between engines are in a `Session`: how a query is run, how a file is read, how a text gets its code.
 Queries are written for DuckDB, and use only expressions that sqlglot can translate to other dialects.
 
@@ -14,7 +16,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -28,7 +29,6 @@ from anon_pipeline.engine.batches import as_batch, exact_frame, numbers, outside
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash
 from anon_pipeline.engine.counted_people import counted_people
-from anon_pipeline.engine.counting import CountingEngine
 from anon_pipeline.engine.expressions import (
     CLASS,
     CODED,
@@ -39,7 +39,6 @@ from anon_pipeline.engine.expressions import (
     people_with,
     repeated,
 )
-from anon_pipeline.engine.groups import GroupColumns, counted_groups, side_by_side, written_groups
 from anon_pipeline.engine.held_out import HeldOut
 from anon_pipeline.engine.packing import Packing, is_dense, radix_of
 from anon_pipeline.engine.restoring import in_storage, value_expressions, with_decimals
@@ -48,14 +47,14 @@ from anon_pipeline.engine.session import Session
 from anon_pipeline.engine.some_people import one_in
 from anon_pipeline.engine.sources import as_that_kind
 from anon_pipeline.engine.sql import quoted
-from anon_pipeline.engine.stored_rows import is_as_stored, stored_rows
+from anon_pipeline.engine.stored_tables import StoredTables
 from anon_pipeline.engine.typed import OpenSource
 from anon_pipeline.engine.writing import write_repeated
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 from anon_pipeline.tables import Cells, Domain
 
 
-class SqlEngine(CountingEngine):
+class SqlEngine(StoredTables):
     """See `anon_pipeline.engine.base.Engine` for what each method promises."""
 
     name: str
@@ -99,15 +98,7 @@ class SqlEngine(CountingEngine):
             )
             return SourceFacts(rows, self._hash(session, table)[1], columns, identifiers)
 
-    def columns(self, table: Path) -> dict[str, str]:
-        with self._session() as session:
-            return {name: kind for name, kind in session.storage(session.parquet(table)).items() if name != PEOPLE}
-
     # ------------------------------------------------------------------ cells
-
-    def rows(self, table: Path) -> int:
-        with self._session() as session:
-            return int(session.rows(f"SELECT count(*) FROM {session.parquet(table)}")[0][0])
 
     def domains(
         self, table: Path, types: dict[str, ColumnType], bins: Mapping[str, int] | None = None
@@ -143,11 +134,6 @@ class SqlEngine(CountingEngine):
         together = bool(spec.with_role(Role.IDENTIFIER) or spec.masks) and self._people(table) > size
         batches = self.batches(table, spec, types, domains, together=together)
         return sample_of(batches if left_out is None else outside(left_out, batches), size)
-
-    def _people(self, table: Path) -> int:
-        with self._session() as session:
-            relation = session.parquet(table)
-            return int(session.rows(f"SELECT {people_counted(session.storage(relation))} FROM {relation}")[0][0] or 0)
 
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
         with self._session() as session:
@@ -195,11 +181,6 @@ class SqlEngine(CountingEngine):
                 session.write(f"{together} GROUP BY {names}", destination)
             else:
                 session.write(f"SELECT {names}, {quoted(PEOPLE)} FROM {masked}", destination)
-
-    def values(self, table: Path, column: str) -> Iterator[pa.Array]:
-        with self._session() as session:
-            for rows in session.stream(f"SELECT {quoted(column)} FROM {session.parquet(table)}"):
-                yield rows.column(0)
 
     def add_column(
         self, table: Path, of: str, name: str, new_values: Callable[[pa.Array], IntArray], destination: Path
@@ -341,59 +322,6 @@ class SqlEngine(CountingEngine):
         same_cell = " AND ".join(f"person.{quoted(part)} = class_of_cell.{quoted(part)}" for part in of_cell)
         return f"{keyed} JOIN class_of_cell ON {same_cell}"
 
-    def classes(self, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
-        with self._session() as session:
-            relation = session.parquet(table)
-            storage = session.storage(relation)
-            people = f"CAST({people_counted(storage)} AS BIGINT) AS {quoted(PEOPLE)}"
-            listed = ", ".join(quoted(name) for name in dict.fromkeys([*quasi_identifiers, *sensitive]))
-            # Everything else is counted from the few different rows.
-            grouped = f"SELECT {listed}, {people} FROM {relation} GROUP BY {listed}" if listed else None
-            session.keep("alike", grouped or f"SELECT {people} FROM {relation}")
-            together = f"CAST(sum({quoted(PEOPLE)}) AS BIGINT) AS {quoted(PEOPLE)}"
-            names = ", ".join(quoted(name) for name in quasi_identifiers)
-            if quasi_identifiers:
-                counted = session.arrow(f"SELECT {names}, {together} FROM alike GROUP BY {names} ORDER BY {names}")
-            else:  # without quasi-identifiers everybody is in a single class
-                counted = session.arrow(f"SELECT {together} FROM alike")
-            session.register("classes", counted.append_column(CLASS, pa.array(np.arange(len(counted)))))
-            same = [f"classes.{quoted(name)} IS NOT DISTINCT FROM alike.{quoted(name)}" for name in quasi_identifiers]
-            histograms = {
-                name: self._histogram(
-                    session,
-                    f"SELECT classes.{quoted(CLASS)} AS class, alike.{quoted(name)} AS value, "
-                    f"CAST(sum(alike.{quoted(PEOPLE)}) AS BIGINT) AS count FROM alike "
-                    f"JOIN classes ON {' AND '.join(same) or 'TRUE'} "
-                    f"GROUP BY classes.{quoted(CLASS)}, alike.{quoted(name)}",
-                )
-                for name in sensitive
-            }
-        frame = counted.to_pandas()
-        return ClassCounts(
-            classes=frame[list(quasi_identifiers)],
-            sizes=frame[PEOPLE].to_numpy(np.int64),
-            sensitive=histograms,
-            ordered=frozenset(name for name in sensitive if typed.is_ordered(storage[name])),
-        )
-
-    def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
-        with self._session() as session:
-            relation = session.parquet(table)
-            storage = session.storage(relation)
-            numbers = {
-                name: session.parsed(quoted(name), "DOUBLE")
-                if storage[name] == "VARCHAR"
-                else f"CAST({quoted(name)} AS DOUBLE)"
-                for name in (recoded.people, *recoded.means)
-            }
-            queries = [written_groups(recoded, relation, numbers)]
-            if people is not None:
-                source = session.parquet(people)
-                each = quoted(PEOPLE) if PEOPLE in session.storage(source) else "1"
-                queries.append(counted_groups(recoded, source, each))
-            found: pd.DataFrame = session.arrow(side_by_side(recoded, queries)).to_pandas()
-            return found
-
     def sensitive_of_cells(self, table: Path, cells: Cells, sensitive: Sequence[str]) -> ClassCounts:
         number = len(cells.counts)
         with self._session() as session:
@@ -411,11 +339,6 @@ class SqlEngine(CountingEngine):
             }
         ordered = frozenset(name for name in sensitive if typed.is_ordered(storage[name]))
         return ClassCounts(pd.DataFrame(index=range(number)), cells.counts, counted, ordered)
-
-    def _histogram(self, session: Session, query: str) -> pd.DataFrame:
-        ordered = f"SELECT class, value, count FROM ({query}) AS counted ORDER BY value NULLS FIRST, class"
-        histogram: pd.DataFrame = session.arrow(ordered).to_pandas()
-        return histogram
 
     def population_table(self, spec: ReleaseSpec, types: Mapping[str, ColumnType], path: str) -> pd.DataFrame:
         of_source = {"query": None, "database": None, "delta": None, "iceberg": None}
@@ -443,58 +366,3 @@ class SqlEngine(CountingEngine):
                 f"AS person GROUP BY {names} ORDER BY {names}"
             )
         return exact_frame(found)
-
-    def foreign_values(self, released: Path, stored: Path, columns: Sequence[str]) -> dict[str, int]:
-        foreign = {}
-        with self._session() as session:
-            table, source = session.parquet(released), session.parquet(stored)
-            people = people_counted(session.storage(table))
-            for name in columns:
-                column = quoted(name)
-                recoded = (
-                    f"SELECT {column} AS value, {people} AS people FROM {table} "
-                    f"WHERE {column} IS NOT NULL AND CAST({column} AS VARCHAR) <> '*' GROUP BY 1"
-                )
-                known = f"SELECT DISTINCT {column} AS value FROM {source}"
-                query = (
-                    f"SELECT coalesce(sum(shown.people), 0) FROM ({recoded}) AS shown "
-                    f"LEFT JOIN ({known}) AS known ON shown.value = known.value WHERE known.value IS NULL"
-                )
-                foreign[name] = int(session.rows(query)[0][0])
-        return foreign
-
-    def out_of_bounds(self, table: Path, bounds: dict[str, list[Any]]) -> dict[str, int]:
-        with self._session() as session:
-            relation = session.parquet(table)
-            storage = session.storage(relation)
-            people = people_counted(storage)
-            outside = []
-            for name, (low, high) in bounds.items():
-                kind = ColumnType.DATE if storage[name] in typed.MOMENTS else ColumnType.NUMERIC
-                value = typed.coded(name, kind, storage[name])
-                outside.append(f"{people} FILTER (WHERE {value} NOT BETWEEN {low} AND {high})")
-            if not outside:
-                return {}
-            counts = session.rows(f"SELECT {', '.join(outside)} FROM {relation}")[0]
-            return {name: int(count or 0) for name, count in zip(bounds, counts, strict=True)}
-
-    def content_hash(self, table: Path) -> tuple[int, str]:
-        with self._session() as session:
-            return self._hash(session, table)
-
-    def _hash(self, session: Session, table: Path) -> tuple[int, str]:
-        """Number of rows, and a hash of the typed rows in any order; equal rows are counted together first."""
-        relation = session.parquet(table)
-        storage = session.storage(relation)
-        names = sorted(name for name in storage if name != PEOPLE)
-        listed = ", ".join(quoted(name) for name in names)
-        if PEOPLE in storage:
-            query = f"SELECT {listed}, {quoted(PEOPLE)} FROM {relation}"
-        else:
-            query = f"SELECT {listed}, CAST(count(*) AS BIGINT) AS {quoted(PEOPLE)} FROM {relation} GROUP BY {listed}"
-        schema = session.schema(query)
-        content = ContentHash()
-        from_file = PEOPLE in storage and is_as_stored(table, schema)
-        for _ in content.passing(stored_rows(table) if from_file else session.stream(query), PEOPLE):
-            pass  # only the hash is wanted
-        return content.of(schema, PEOPLE)

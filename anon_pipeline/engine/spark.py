@@ -1,7 +1,8 @@
 """The engine for tables that one machine cannot hold: Spark, on this machine or on a cluster.
 
 This module has only the differences from DuckDB: how Spark is started or found, its dialect of SQL, the names of its
-types, and how results come back. The queries are in `engine/relational.py`. Results equal DuckDB's, or are refused.
+types, and how results come back. The queries are in `engine/relational.py` and `engine/stored_tables.py`. Results
+equal DuckDB's, or are refused.
 
 Everything passes between Spark and this process as Parquet files in a private folder, which the workers of a cluster
 must see under the same path. PySpark and sqlglot are imported where they are used: the package works without them.
