@@ -342,6 +342,20 @@ def test_a_copied_home_does_not_go_on_unnoticed(tmp_path: Path) -> None:
     assert any("together both homes spent" in one for one in found.problems)
 
 
+def test_an_older_copy_and_a_home_of_its_own_are_no_problem(tmp_path: Path) -> None:
+    here = budget_in(tmp_path / "here")
+    here.ask(question("a", TOTAL // 4), lambda: b"x")
+    shutil.copytree(here.folder, tmp_path / "backup")
+    here.ask(question("b", TOTAL // 4), lambda: b"x")
+    assert not verify(here, against=tmp_path / "backup" / ledger.FILE).problems
+    elsewhere = budget_in(tmp_path / "elsewhere")
+    elsewhere.ask(question("a", TOTAL // 2), lambda: b"x")
+    assert not verify(here, against=elsewhere.folder / ledger.FILE).problems
+    elsewhere.ask(question("b", 1), lambda: b"x")
+    (spent,) = verify(here, against=elsewhere.folder / ledger.FILE).problems
+    assert spent.startswith("together both homes spent")
+
+
 def test_a_head_told_before_shows_a_ledger_that_was_replaced(tmp_path: Path) -> None:
     budget = budget_in(tmp_path)
     budget.ask(question("a"), lambda: b"x")

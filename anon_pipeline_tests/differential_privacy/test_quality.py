@@ -66,6 +66,7 @@ def test_a_column_of_a_table_of_several_is_summed_over_the_others() -> None:
         ([100, 0, 90, 80], (), [0, 1, 2, 3]),  # nobody to share with
         ([80, 100, 90, 0], (), [0, 1, 2, 1]),  # the missing value shares the commonest value's code
         ([0, 100, 0, 0], (0,), [0, 1, 2, 1]),  # of a target, the missing value alone
+        ([100, 0, 0, 90], (0,), [0, 1, 2, 3]),
         ([0, 0, 0, 0], (), [0, 1, 2, 0]),  # all are rare, so none stands for the others but for the missing one
     ],
 )

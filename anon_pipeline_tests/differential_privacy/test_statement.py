@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from anon_pipeline.differential_privacy import queries
 from anon_pipeline.differential_privacy.queries import Share
-from anon_pipeline.differential_privacy.statement import Statement, parse
+from anon_pipeline.differential_privacy.statement import Compare, Statement, parse
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.spec import ReleaseSpec
@@ -193,6 +193,23 @@ def test_texts_have_no_order() -> None:
     for condition in ("city BETWEEN 'Aberdeen' AND 'Cork'", "city < 'Cork'"):
         with pytest.raises(InputError, match="city has texts, which have no order"):
             parse(f"{ASK} WHERE {condition}", spec, spec.differential_privacy)
+
+
+@pytest.mark.parametrize("number", [-0.25, 0.0, 0.75])
+def test_a_column_is_compared_with_the_number_that_stands_there(number: float) -> None:
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    asked = parse(f"{ASK} WHERE weight > {number}", spec, spec.differential_privacy)
+    assert asked.where == Compare("weight", ">", number)
+
+
+def test_brackets_are_counted_as_deep_as_they_stand() -> None:
+    spec = spec_of("row")
+    assert spec.differential_privacy is not None
+    with pytest.raises(InputError, match="brackets stand more than 60 deep"):
+        parse(f"{ASK} WHERE {'(' * 61}age = 1{')' * 61}", spec, spec.differential_privacy)
+    flat = " OR ".join(["(age = 1)"] * 61)
+    assert parse(f"{ASK} WHERE {flat}", spec, spec.differential_privacy).where is not None
 
 
 def test_there_are_enough_of_them() -> None:
