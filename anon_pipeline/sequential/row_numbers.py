@@ -59,7 +59,7 @@ class NumberedPeople:
         file = pq.ParquetFile(table)
         parts = [_numbers(rows.column(0).to_pandas()) for rows in file.iter_batches(columns=[person])]
         number = np.sort(np.concatenate([np.zeros(0), *parts]))
-        if len(number) < 2 or np.isnan(number[-1]) or (np.diff(number) != 1).any():
+        if len(number) < 2 or (np.diff(number) != 1).any():  # also where one is no number
             return None
         frames = [rows.to_pandas() for rows in file.iter_batches(columns=[person, HISTORY, *columns])]
         frames = [frame[_numbers(frame[person]) < number[0] + LOOKED_AT] for frame in frames]

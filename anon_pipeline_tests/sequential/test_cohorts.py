@@ -86,6 +86,24 @@ def test_a_stray_goes_with_its_cohort() -> None:
     assert leaf_of([2, 7], [1, 1], [12, 1], MinimumCohortSize(10, 13)) == [2, 2]
 
 
+def test_a_quarter_of_a_cohort_are_strays_and_more_are_not() -> None:
+    assert leaf_of([2, 7], [1, 1], [9, 3], MinimumCohortSize(10, 13)) == [2, 2]
+    assert leaf_of([2, 7], [1, 1], [11, 4], MinimumCohortSize(10, 13)) == [-1, -1]
+
+
+def test_every_cohort_goes_down_as_if_it_were_alone() -> None:
+    draws = np.random.default_rng(1)
+    history = np.repeat(np.arange(60), 12)
+    codes = (draws.integers(0, LEAVES, 60)[history] + draws.choice([0, 0, 1, 4], len(history)))[:, None] % LEAVES
+    codes, counts, minimum_size = codes.astype(np.int32), np.ones(len(history), np.int64), MinimumCohortSize(3, 4)
+    together = place(TREE, codes, history, counts, minimum_size)
+    assert len(np.unique(together)) > LEAVES  # at inner nodes, too
+    for cohort in range(60):
+        own = history == cohort
+        alone = place(TREE, codes[own], history[own], counts[own], minimum_size)
+        assert together[own].tolist() == alone.tolist()
+
+
 def test_a_cohort_that_lost_too_many_waits_as_a_whole() -> None:
     assert leaf_of([2, 3, 3], [1, 1, 0], [5, 4, 10], MinimumCohortSize(10, 13)) == [
         NOT_RELEASED,

@@ -91,3 +91,16 @@ def test_a_stored_table_is_read_in_the_order_of_its_numbers(tmp_path: Path) -> N
     read = NumberedPeople.of(tmp_path / "data.parquet", "id", ["age"], np.array([-1, 4, 5]))
     assert read is not None
     assert (read.columns["age"].tolist(), read.former.tolist()) == ([0, 1, 2], [4, -1, 5])
+
+
+def test_where_nobody_was_there_before_nobody_is_another() -> None:
+    ages = np.arange(THERE)
+    assert not NumberedPeople({"age": ages}, {"age": True}, np.full(THERE, -1)).are_other_people()
+
+
+def test_the_first_class_counts_like_any_other() -> None:
+    """Of two classes, one alone would leave nothing to compare."""
+    ages, towns = np.arange(THERE), np.random.default_rng(1).integers(0, 3, THERE)
+    halves = (ages >= THERE // 2).astype(np.int64)
+    people = NumberedPeople({"age": ages, "town": towns}, {"age": True, "town": False}, halves)
+    assert people.in_order() == ["age"]

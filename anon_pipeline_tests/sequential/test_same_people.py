@@ -69,6 +69,27 @@ def test_nothing_is_said_where_all_are_alike_or_few_are_left() -> None:
     assert not are_strangers(*after_a_release(people, strangers, 10))
 
 
+@pytest.mark.parametrize("stays", [False, True])
+def test_one_column_by_which_people_are_what_they_were_is_enough(stays: bool) -> None:
+    """Also where the former tree grouped by another one, in which they are like strangers."""
+    draws, classes = np.random.default_rng(1), np.repeat(np.arange(20), 10)
+    other = classes if stays else draws.permutation(classes)
+    codes = np.c_[draws.permutation(classes), other, classes]
+    columns = [SimpleNamespace(ordered=True), SimpleNamespace(ordered=False), SimpleNamespace(ordered=True)]
+    cells = SimpleNamespace(domains=columns, codes=codes, counts=np.ones(200, np.int64), n=200)
+    cells.part = lambda _: cells
+    cohorts = SimpleNamespace(cells=cells, numbers=lambda: classes + 1, former_class=np.r_[-1, np.arange(20)])
+    tree = SimpleNamespace(apply=lambda codes: codes[:, 0])
+    former = SimpleNamespace(has_columns=lambda _: True, apply=lambda cells: cells.codes, tree=tree)
+    assert are_strangers(cohorts, former) != stays  # type: ignore[arg-type]
+
+
+def test_one_class_tells_nothing() -> None:
+    value = np.arange(THERE)
+    for association in (Association.of_numbers, Association.of_categories):
+        assert not association(np.zeros(THERE, np.int64), value, np.ones(THERE, np.int64)).would_tell
+
+
 def test_a_tree_of_other_columns_tells_nothing() -> None:
     people = everybody(TOTAL, 1)
     cohorts, former = after_a_release(people, numbered_anew(people.iloc[:THERE], 1), 10)
