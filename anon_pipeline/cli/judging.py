@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from anon_pipeline.cli.tables import show_attacks, show_verdict
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import scratch as scratch_folder
 from anon_pipeline.imports import large_imports
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import Column, ReleaseSpec, Role
 
 
 @app.command()
@@ -32,7 +33,9 @@ def verify(
     """Judge a table by reading it afresh: it holds (exit 0) or does not (3)."""
     with large_imports():
         from anon_pipeline.engine.duckdb import DuckDBEngine
+        from anon_pipeline.engine.measured_columns import with_values_of
         from anon_pipeline.privacy.verdict import verify_by_columns, verify_by_spec
+        from anon_pipeline.profiling.unread_texts import formats_not_stated
         from anon_pipeline.release.single_release import spec_to_judge_by, table_of
 
     if (spec is None) == (quasi_identifiers is None):
@@ -54,7 +57,8 @@ def verify(
                     "--spec: is of a synthetic release, whose promise cannot be counted in its table; take "
                     "`anon-pipeline releases verify` and `anon-pipeline budget verify`"
                 )
-            file = engine.import_table(table, scratch, policy.with_role(Role.SENSITIVE), written)
+            measured = {name: policy.columns[name] for name in policy.with_role(Role.SENSITIVE)}
+            file = engine.import_table(table, scratch, measured, with_values_of(written, policy.source))
             if policy.aggregates:
                 from anon_pipeline.privacy.group_table import judge_group_table
 
@@ -64,9 +68,11 @@ def verify(
         else:
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")
-            measured = names_in(sensitive)
-            file = engine.import_table(table, scratch, measured, written)
-            verdict = verify_by_columns(engine, file, names_in(quasi_identifiers), k, measured)
+            named = names_in(sensitive)
+            undescribed = {name: Column(role=Role.SENSITIVE) for name in named}
+            file = engine.import_table(table, scratch, undescribed, written)
+            verdict = verify_by_columns(engine, file, names_in(quasi_identifiers), k, named)
+            verdict = replace(verdict, notes=formats_not_stated(file, named))
     if as_json:
         print_json(verdict.to_json())
     else:

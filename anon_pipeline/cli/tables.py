@@ -206,6 +206,8 @@ def show_verdict(name: str, verdict: Verdict) -> None:
         out.print(f"{column}: {figures}")
     for problem in verdict.problems:
         out.print(problem)
+    for note in verdict.notes:
+        out.print(f"note: {note}", highlight=False, soft_wrap=True)
 
 
 def show_attacks(name: str, attacked: AttackedTable) -> None:

@@ -328,11 +328,16 @@ class ForeignTables(Protocol):
     """Reads tables from other tools, small enough for one machine."""
 
     def import_table(
-        self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
+        self,
+        path: Path,
+        scratch: Path,
+        measured: Mapping[str, Column] = MappingProxyType({}),
+        written: Source | None = None,
     ) -> Path:
         """Any CSV or Parquet table as a Parquet file, with its values as an outsider sees them.
 
-        `written` says how a text file is written, where that is known.
+        `written` says how a text file is written, where that is known. The `measured` columns, those of a spec, become
+        numbers or dates where all their fields are.
         """
 
     def survey(self, source: Source, path: Path, columns: Mapping[str, Column] = MappingProxyType({})) -> Survey:

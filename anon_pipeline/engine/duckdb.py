@@ -115,7 +115,11 @@ class DuckDBEngine(SqlEngine):
     # ------------------------------------------------------------------ tables of others
 
     def import_table(
-        self, path: Path, scratch: Path, measured: Sequence[str] = (), written: Source | None = None
+        self,
+        path: Path,
+        scratch: Path,
+        measured: Mapping[str, Column] = MappingProxyType({}),
+        written: Source | None = None,
     ) -> Path:
         with self._session() as session:
             return foreign_files.import_table(session.connection, session, path, scratch, measured, written)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.engine.measured_columns import with_measured
 from anon_pipeline.engine.parquet_files import check_names
 from anon_pipeline.engine.paths import PLAIN, exactly
 from anon_pipeline.engine.sources import (
@@ -20,13 +22,13 @@ from anon_pipeline.engine.sources import (
     unreadable,
     with_found_encoding,
 )
-from anon_pipeline.engine.sql import literal, quoted
+from anon_pipeline.engine.sql import literal
 from anon_pipeline.engine.survey_files import is_survey_file, store_survey_file
 from anon_pipeline.engine.text_files import text_relation
-from anon_pipeline.engine.typed import OpenSource, Reader, detected
+from anon_pipeline.engine.typed import Reader
 from anon_pipeline.engine.unpacked import is_workbook
 from anon_pipeline.errors import InputError, OfSource
-from anon_pipeline.spec import ColumnType, Source
+from anon_pipeline.spec import Column, Source
 
 
 def refuse_unused(written: Source | None, paths: Sequence[Path]) -> None:
@@ -57,13 +59,14 @@ def import_table(
     reader: Reader,
     path: Path,
     scratch: Path,
-    measured: Sequence[str] = (),
+    measured: Mapping[str, Column] = MappingProxyType({}),
     written: Source | None = None,
 ) -> Path:
     """Any CSV, workbook, Parquet, SPSS, Stata or SAS table as a Parquet file, for reading it as an outsider would.
 
     The fields of a CSV stay texts: "1" and "1.0" are two values for a reader of the file. Only the `measured` columns
-    become numbers or dates, if all their fields are, since the order of their values matters.
+    become numbers or dates, if all their fields are, since the order of their values matters. They and `written` say
+    how the spec has these values written.
 
     Raises
     ------
@@ -89,29 +92,15 @@ def import_table(
             )
         stated = with_found_encoding(path, written)
         with text_relation(connection, stated, path, path.name, scratch, whole=True) as rows:
-            source = OpenSource(rows, path.name)
-            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {source.relation}").fetchall()]
+            names = [row[0] for row in connection.execute(f"DESCRIBE FROM {rows}").fetchall()]
             _check_foreign_names(path.name, names)
-            select = [_as_measured(reader, source, name) if name in measured else quoted(name) for name in names]
-            people = f"SELECT {', '.join(select)} FROM {source.relation}"
-            connection.execute(f"COPY ({people}) TO {literal(str(destination))} (FORMAT parquet)")
+            people = with_measured(connection, reader, rows, stated, measured)
+            connection.execute(f"COPY (FROM {people}) TO {literal(str(destination))} (FORMAT parquet)")
         return destination
     except (duckdb.Error, pa.ArrowException, UnicodeDecodeError) as error:
         raise unreadable(path.name, error) from None
     except PermissionError:
         raise InputError(f"{path.name}: cannot be read: permission denied") from None
-
-
-def _as_measured(reader: Reader, source: OpenSource, name: str) -> str:
-    """The fields of a column as numbers, or as dates in the form of ISO 8601, where all are; else as they are."""
-    value = quoted(name)
-    if detected(reader, source, value) is ColumnType.NUMERIC:
-        return f"{value}::DOUBLE AS {value}"
-    moment = reader.parsed(value, "TIMESTAMP")
-    other = f"{moment} IS NULL OR NOT regexp_matches({value}, '^[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}')"
-    query = f"SELECT count(*) FILTER (WHERE {value} IS NOT NULL AND ({other})), count({value}) FROM {source.relation}"
-    others, known = reader.rows(query)[0]
-    return f"{moment} AS {value}" if known and not others else value
 
 
 def _imported_survey_file(connection: duckdb.DuckDBPyConnection, path: Path, destination: Path) -> Path:

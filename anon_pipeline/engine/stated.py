@@ -68,6 +68,19 @@ def as_stated(
     return relation if source.where is None else _filtered(connection, relation, source, storage, columns)
 
 
+def stated_value(
+    connection: duckdb.DuckDBPyConnection, relation: str, source: Source, name: str, column: Column
+) -> str:
+    """A column of texts with numbers and dates as SQL writes them, read together as `as_stated` reads a source.
+
+    Raises
+    ------
+    InputError
+        For a column of numbers with several of the symbols.
+    """
+    return _plain(connection, relation, source, name, "VARCHAR", column, (), by_itself=False)
+
+
 def number_pattern(decimal: str, thousands: str | None, symbols: Sequence[str] = ()) -> str:
     """A regular expression for numbers written so; all digits are grouped in threes, or none are.
 

@@ -21,7 +21,7 @@ from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Verdict:
         matches everybody (mean alone); empty where there is nobody, and for a table of groups
     groups : whether it is a table of groups and not of people: then rows and classes are groups, `smallest_class` is
         the smallest count written in it, and `rows_below` are groups that count too few
+    notes : sentences on sensitive columns that are judged as categories, and may hold numbers or dates
     """
 
     rows: int
@@ -51,6 +52,7 @@ class Verdict:
     sensitive: dict[str, dict[str, float]]
     groups: bool = False
     risk: dict[str, dict[str, float]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def holds(self) -> bool:
@@ -89,12 +91,35 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     problems = [f"the column {name} is not one that the spec releases" for name in extra]
     classes = statistics_of(counts, spec.answers, spec.categories)
     findings = [judgement.finding for judgement in judgements]
-    verdict = _verdict(classes, findings, spec.k, problems)
+    verdict = replace(_verdict(classes, findings, spec.k, problems), notes=_judged_as_categories(spec, counts))
     if any(finding.measured is None for finding in findings):  # the class table is not of this table
         return verdict
     beside = classes_beside_population(engine, spec, types, class_table)
     # Rows that look alike are one class to a prosecutor, though two classes of the class table show their values.
     return verdict if beside is None else replace(verdict, risk=_risk(beside) | verdict.risk)
+
+
+def _judged_as_categories(spec: ReleaseSpec, counts: ClassCounts) -> list[str]:
+    """A sentence on each sensitive column whose values cannot be read as the spec says, of which a run has an order.
+
+    What a masking step shows may be of another type than the column's.
+    """
+    masked = {name for step in spec.steps for name in step.used}
+    notes = []
+    for name, values in counts.sensitive.items():
+        column = spec.columns[name]
+        if column.type not in (ColumnType.NUMERIC, ColumnType.DATE) or name in counts.ordered:
+            continue
+        if column.steps or column.made or name in masked or values["value"].isna().all():
+            continue
+        is_date = column.type is ColumnType.DATE
+        notes.append(
+            f"columns.{name}: the spec says that it holds {'dates' if is_date else 'numbers'}, and some of its values "
+            f"are written in another way than {'its format' if is_date else 'decimal, thousands and symbols'} in the "
+            "spec and than SQL writes them; so all are judged as categories, and figures of the run that follow their "
+            "order, such as t-closeness, may be others"
+        )
+    return notes
 
 
 def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:

@@ -192,6 +192,23 @@ def test_what_an_attack_finds_is_no_failure(table: Path, by_spec: bool) -> None:
     assert (content["columns"]["quasi_identifiers"], content["columns"]["sensitive"]) == (["age"], ["ill"])
 
 
+def test_verify_reads_dates_as_the_spec_says(table: Path) -> None:
+    """It read the days of a CSV as texts without an order, whatever the spec said, and did not say so."""
+    days = [f"{day}.{month}.2024" for month, day in ((1, 30), (2, 20), (3, 10), (10, 30), (11, 20), (12, 10))]
+    rows = [f"{20 if place < 3 else 50},{day}" for place, day in enumerate(days)]
+    written(table, ["age,born", *rows])
+    born = {"role": "sensitive", "type": "date", "format": "%d.%m.%Y"}
+    demands = {"k_anonymity": {"k": 3}, "t_closeness": {"column": "born", "t": 0.4, "distance": "ordered"}}
+    spec = spec_of(
+        table.parent, target="born", columns={**COLUMNS, "ill": {"role": "exclude"}, "born": born}, privacy=demands
+    )
+    ended = run("verify", table, "--spec", spec, "--json")
+    assert (ended.code, ended.json["findings"][1]["measured"], ended.json["notes"]) == (0, pytest.approx(0.3), [])
+    ended = run("verify", table, "--quasi-identifiers", "age", "--k", "3", "--sensitive", "born")
+    assert ended.code == 0
+    assert ended.lines[-1].startswith("note: born: its texts seem to be dates (%d.%m.%Y)")
+
+
 @pytest.fixture
 def folder(home: Home, tmp_path: Path) -> Path:
     """A release of the people of `table`, with the spec in its manifest."""

@@ -18,7 +18,7 @@ from anon_pipeline.engine.sources import empty_rows, harmless, kind_of, opened_a
 from anon_pipeline.engine.text_files import NamesDifferByCapitals, distinct_names, joined_header, told_apart
 from anon_pipeline.engine.unpacked import is_text, is_workbook, unpacked
 from anon_pipeline.errors import InputError, Unavailable
-from anon_pipeline.spec import Source
+from anon_pipeline.spec import Column, Source
 
 CSV = "x,t\n1,a\n2,b\n"
 SECRET = "Ottilie"
@@ -394,11 +394,11 @@ def test_measured_dates_of_a_published_text_have_an_order(engine: DuckDBEngine, 
         "town,day,moment,german,some\na,2020-01-03,2020-01-03 10:00:00,03.01.2020,2020-01-03\n"
         "a,,2020-01-01 10:00:00,01.01.2020,soon\na,2020-01-01,2020-01-02T10:00,02.01.2020,\n"
     )
-    measured = ("day", "moment", "german", "some")
+    measured = dict.fromkeys(("day", "moment", "german", "some"), Column(role="sensitive"))
     table = pq.read_table(engine.import_table(tmp_path / "p.csv", tmp_path, measured))
     kinds = {name: pa.types.is_timestamp(table.schema.field(name).type) for name in measured}
     assert kinds == {"day": True, "moment": True, "german": False, "some": False}
-    counts = engine.classes(tmp_path / "imported.parquet", ["town"], measured)
+    counts = engine.classes(tmp_path / "imported.parquet", ["town"], list(measured))
     assert counts.ordered == {"day", "moment"}
     assert sorted(map(str, table["some"].to_pylist())) == ["2020-01-03", "None", "soon"]
     unmeasured = pq.read_table(engine.import_table(tmp_path / "p.csv", tmp_path))
@@ -410,10 +410,11 @@ def test_only_measured_columns_of_a_published_text_become_numbers(engine: DuckDB
     (tmp_path / "q.csv").write_text("a,b,c\n1,1.0,x\n,,\n02,1,y\n")
     said = Source(path="p.csv", delimiter=";")
     for name, written in (("p.csv", said), ("q.csv", None)):
-        table = pq.read_table(engine.import_table(tmp_path / name, tmp_path, ("a", "b", "c"), written)).to_pydict()
+        measured = dict.fromkeys("abc", Column(role="sensitive"))
+        table = pq.read_table(engine.import_table(tmp_path / name, tmp_path, measured, written)).to_pydict()
         assert sorted(map(str, table["a"])) == ["02", "1", "None"], "a code is no number"
         assert sorted(map(str, table["b"])) == ["1.0", "1.0", "None"]
-        texts = pq.read_table(engine.import_table(tmp_path / name, tmp_path, (), written)).to_pydict()
+        texts = pq.read_table(engine.import_table(tmp_path / name, tmp_path, {}, written)).to_pydict()
         assert sorted(map(str, texts["b"])) == ["1", "1.0", "None"]
     pq.write_table(pa.table({"a": [1]}), tmp_path / "p.parquet")
     assert engine.import_table(tmp_path / "p.parquet", tmp_path) == tmp_path / "p.parquet"

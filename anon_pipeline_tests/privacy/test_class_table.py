@@ -52,7 +52,7 @@ def released(table: Table, form: str, csv: bool, folder: Path) -> tuple[pd.DataF
         engine_copy = f"COPY (FROM read_parquet('{data}')) TO '{text}' (HEADER)"
         with engine._session() as session:
             session.connection.execute(engine_copy)
-        data = engine.import_table(text, folder, spec.with_role(Role.SENSITIVE))
+        data = engine.import_table(text, folder, {name: spec.columns[name] for name in spec.with_role(Role.SENSITIVE)})
     counts = engine.classes(data, spec.quasi_identifiers, [])
     return pd.read_parquet(folder / "classes.parquet"), counts, spec
 
