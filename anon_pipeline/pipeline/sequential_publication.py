@@ -226,9 +226,14 @@ def published_intersection(overlap: Intersection, people: int, k: int, noise: No
 
     These numbers do not follow from the tables: a newcomer who is shown alike takes the place of a person who left, and
     is no candidate of theirs. With one person more who left, k - 1 others of the same history no longer stand out.
+
+    Each of the two numbers of people who left has noise of its own. No more are said to stand out than to have left:
+    the number who left, whose steps are finer, bounds the other, and no true number is looked at for that.
     """
     left = fineness.coarse(overlap.left, people, noise.of("left"))
     left_below = fineness.moved_together(overlap.left_below, people, k, noise.of("left_below"))
+    if left is not None and left_below is not None:
+        left_below = min(left_below, left)
     fewest = min(overlap.fewest, k)
     return dataclasses.asdict(overlap) | {"fewest": fewest, "left": left, "left_below": left_below}
 

@@ -112,7 +112,7 @@ def _compared(spec: ReleaseSpec, engine: Engine, stored: Path, data: Path, name:
         before = None if spec.columns[name].made else _domain(engine, stored, name)
     except InputError:  # more different texts than an engine can count
         return ComparedColumn(name, plain.role, why_not="it has too many different values")
-    untold = _untold(data.with_name(CLASSES), name, after) if name in spec.quasi_identifiers else 0
+    untold = _untold(data.with_name(CLASSES), name, after, before) if name in spec.quasi_identifiers else 0
     if before is None or before.type is not after.type:
         why = "a step makes it" if before is None else "the release shows values of another kind"
         return ComparedColumn(name, plain.role, *_alone(after, spec.k, untold), why)
@@ -127,11 +127,13 @@ def _alone(after: Domain, k: int, untold: int) -> tuple[tuple[str, ...], None, t
     return ((*groups.labels, NOT_NAMED), None, (*people, untold)) if untold else (groups.labels, None, people)
 
 
-def _untold(classes: Path, name: str, after: Domain) -> int:
+def _untold(classes: Path, name: str, after: Domain, before: Domain | None) -> int:
     """How many people the release shows no value, though their class does not say that members have none.
 
     A table has one sign for both. Of a number, a class whose interval has no end says it, if it says that some have no
-    value; a class of an interval has members with a value. Where no class names any number, none says it.
+    value; a class of an interval has members with a value. Where no class names any number, none says it. A class that
+    is wide enough to be open at both ends looks the same, so no more people are taken to have none than in the source,
+    `before`, where it has the column.
     """
     table = pd.read_parquet(classes)
     hidden = table[name].isna()
@@ -140,7 +142,10 @@ def _untold(classes: Path, name: str, after: Domain) -> int:
         says = table[f"{name}_missing"].fillna(False).astype(bool) & ends & (not (ends & hidden).all())
     else:  # a category of which nothing is shown is a star here
         says = hidden
-    return max(int(after.counts[0]) - int(table["class_size"][hidden & says].sum()), 0)
+    said = int(table["class_size"][hidden & says].sum())
+    if before is not None:
+        said = min(said, int(before.counts[0]))
+    return max(int(after.counts[0]) - said, 0)
 
 
 def _without(domain: Domain, people: int) -> Domain:

@@ -19,11 +19,12 @@ from anon_pipeline.release import fineness, ledger
 from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.sequential import release_history
-from anon_pipeline.sequential.guarantees import ABSENT, intersection
+from anon_pipeline.sequential.guarantees import ABSENT, Intersection, intersection
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline.tables import HISTORY
 from anon_pipeline_tests import fixed_keys
 from anon_pipeline_tests.end_to_end.harness import Place, command, people, policy, write_dataset
+from anon_pipeline_tests.people import KEY
 from anon_pipeline_tests.pipeline.in_steps import released_in_steps
 
 pytestmark = pytest.mark.slow
@@ -183,6 +184,18 @@ def test_how_many_leavers_stand_out_does_not_tell_whether_one_more_left() -> Non
         one, other = (published_intersection(overlap, 400, 10, NO_NOISE)["left_below"] for overlap in (of_nine, of_ten))
         told.append(one != other)
     assert np.mean(told) < 0.3  # in steps of about sqrt(400) 46 % were
+
+
+def test_no_more_people_are_said_to_stand_out_than_to_have_left() -> None:
+    """Of 400 people a manifest could say that nobody had left, and that about 100 of these stood out."""
+    overlap = Intersection(releases=2, people=400, fewest=10, below=0, alone=0, left=12, left_below=12)
+    noise = [Noise(KEY, "people", str(number)) for number in range(100)]
+    told = [published_intersection(overlap, 400, 10, of_release) for of_release in noise]
+    alone = [fineness.moved_together(12, 400, 10, of_release.of("left_below")) for of_release in noise]
+    assert any(one["left"] < bare for one, bare in zip(told, alone, strict=True))
+    assert [one["left_below"] for one in told] == [
+        min(one["left"], bare) for one, bare in zip(told, alone, strict=True)
+    ]  # it follows from the two numbers that were said before, and from no other
 
 
 def test_the_same_people_again_are_nothing_new(three_months: Place, tmp_path: Path) -> None:

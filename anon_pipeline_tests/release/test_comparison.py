@@ -91,7 +91,7 @@ def shown(folder: Path, classes: list[tuple[float | None, float | None, float | 
 def test_a_number_that_a_class_does_not_show_is_not_missing(tmp_path: Path) -> None:
     """All 18 were said to have no age: of five of them the release says that nobody has one."""
     after = domain([30], [18, 10])
-    assert _untold(shown(tmp_path, NUMBERS), "age", after) == 13
+    assert _untold(shown(tmp_path, NUMBERS), "age", after, domain([20], [5, 3])) == 13
     assert side_by_side(domain([20, 30, 40], [5, 9, 8, 6]), after, 5, 13) == (
         ("under 25", "25\u201334", "35 and over", "missing", "not told"),
         (9, 8, 6, 5, 0),
@@ -100,16 +100,26 @@ def test_a_number_that_a_class_does_not_show_is_not_missing(tmp_path: Path) -> N
     assert _alone(after, 5, 13) == (("any", "missing", "not told"), None, (10, 5, 13))
 
 
+def test_no_more_people_are_said_to_have_no_number_than_in_the_source(tmp_path: Path) -> None:
+    """A class that is open at both ends, and has members with a number and without, counted as a class of nobody's."""
+    wide = [*NUMBERS, (None, None, None, True, 40)]
+    before, after = domain([20, 30, 40], [7, 20, 20, 20]), domain([30], [58, 10])
+    assert _untold(shown(tmp_path, wide), "age", after, before) == 58 - 7
+    assert _untold(shown(tmp_path, wide), "age", after, None) == 58 - 45
+    people = dict(zip(*side_by_side(before, after, 5, 58 - 7)[::2], strict=True))
+    assert (people["missing"], people["not told"]) == (7, 51)
+
+
 def test_where_no_class_names_a_number_nobody_is_said_to_have_none(tmp_path: Path) -> None:
     hidden = [(None, None, None, has_none, 9) for has_none in (True, False)]
-    assert _untold(shown(tmp_path, hidden), "age", domain([30], [18, 0])) == 18
+    assert _untold(shown(tmp_path, hidden), "age", domain([30], [18, 0]), None) == 18
 
 
 def test_a_category_of_which_nothing_is_shown_is_not_missing(tmp_path: Path) -> None:
     """In a table of truth values both are shown as nothing."""
     table = pd.DataFrame({"smokes": ["true", "*", None], "class_size": [10, 6, 5]})
     table.to_parquet(tmp_path / "classes.parquet")
-    assert _untold(tmp_path / "classes.parquet", "smokes", domain(["true"], [11, 10])) == 6
+    assert _untold(tmp_path / "classes.parquet", "smokes", domain(["true"], [11, 10]), None) == 6
 
 
 def test_the_picture_has_both_sides() -> None:

@@ -51,6 +51,7 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
     recoded = recoded_table(grouping.summaries, spec.recode.form)
     released_class = equivalence_classes(recoded)
     hidden = hidden_values(grouping.summaries, recoded, spec.recode.form)
+    of_ranges = hidden if spec.recode.form == "range" else {}
     facts: dict[str, Any] = {
         "suppressed": in_no_class + withheld - grouping.withheld_people,
         "waiting": grouping.withheld_people,
@@ -62,10 +63,8 @@ def recode(run: Run, folder: Path, people: Stage, predictions: Stage, anonymizer
             withheld,
         ),
         "apart": {domain.name: domain.apart for domain in cells.domains},
-        "columns": column_statistics(
-            grouping.summaries, grouping.sizes, units, hidden if spec.recode.form == "range" else {}
-        ),
-        "marginals": marginals(grouping.summaries, grouping.sizes, spec.k),
+        "columns": column_statistics(grouping.summaries, grouping.sizes, units, of_ranges),
+        "marginals": marginals(grouping.summaries, grouping.sizes, spec.k, of_ranges),
         "associations": _associations(run, people, cells, grouping),
         "weighted": _weighted_risk(run, people, cells, grouping, released_class),
         "narrowed": storage,
