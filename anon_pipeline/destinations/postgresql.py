@@ -40,6 +40,8 @@ SENTENCES = {
     "3D": "the server has no such database",
     "42704": "the server has no role of a name under readers; create it",
     "42501": "the user may not do that; it needs CREATE on the schema, and must own the tables that it replaces",
+    "23503": "a table of others refers to the line of this release in its table of releases (a foreign key); remove "
+    "what refers to it, or the key, and deliver again",
     "2BP01": "something of the server depends on the former tables (a view?); drop it, and make it again afterwards",
     "55P03": f"somebody reads the former tables for longer than {WAIT}; deliver again later",
     "25006": "the server takes no changes (a standby, or set to read only); name the server that does",
@@ -126,7 +128,10 @@ class DatabaseSchema:
                         cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
                 self._remove_line(cursor, release)
                 if not self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} LIMIT 1"):
-                    cursor.execute(f"DROP TABLE {self._named(release, RELEASES)}")
+                    # It stays, empty, where something of others depends on it, such as a foreign key.
+                    drop = f"BEGIN DROP TABLE {self._named(release, RELEASES)}; "
+                    drop += "EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END"
+                    cursor.execute(f"DO {literal(drop)}")
             left = self._left(cursor, release)
         if left:
             raise InputError(
@@ -138,10 +143,19 @@ class DatabaseSchema:
     def _remove_line(self, cursor: Cursor, release: Release) -> None:
         """Remove the line of a release, and write the others into a new file of the table.
 
-        A deleted line stays in the file until the server cleans up, which it never does for a few lines.
+        A deleted line stays in the file until the server cleans up, which it never does for a few lines. A table that
+        others refer to cannot be emptied; there a column, which is different in each line, has the server write them.
         """
         table = self._named(release, RELEASES)
         cursor.execute(f"LOCK TABLE {table}")  # nobody enters a line between these statements
+        if self._rows(
+            cursor, f"SELECT 1 FROM pg_constraint WHERE contype = 'f' AND confrelid = {literal(table)}::regclass"
+        ):
+            cursor.execute(f"DELETE FROM {table} WHERE {_is(release)}")
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # no table is written anew before they are checked
+            cursor.execute(f'ALTER TABLE {table} ADD COLUMN "#" double precision DEFAULT random()')
+            cursor.execute(f'ALTER TABLE {table} DROP COLUMN "#"')
+            return
         kept = self._rows(cursor, f"SELECT line::text FROM {table} AS line WHERE NOT ({_is(release)})")
         cursor.execute(f"TRUNCATE {table}")
         for (line,) in kept:
@@ -198,11 +212,18 @@ class DatabaseSchema:
         table = self._named(release, RELEASES)
         manifest = (release.folder / MANIFEST).read_text(encoding="utf-8")
         content = (release.version, release.data_hash, release.manifest_hash, manifest)
+        columns, values = (
+            "version, content_sha256, manifest_sha256, manifest, current",
+            ", ".join(map(literal, content)),
+        )
+        its_line = f"{table} WHERE version = {literal(release.version)}"
         cursor.execute(f"UPDATE {table} SET current = false WHERE current")
-        cursor.execute(f"DELETE FROM {table} WHERE version = {literal(release.version)}")
+        # A line that is there stays, since others may refer to it.
         cursor.execute(
-            f"INSERT INTO {table} (version, content_sha256, manifest_sha256, manifest, current) "
-            f"VALUES ({', '.join(map(literal, content))}, true)"
+            f"UPDATE {table} SET ({columns}, put) = ({values}, true, now()) WHERE version = {literal(release.version)}"
+        )
+        cursor.execute(
+            f"INSERT INTO {table} ({columns}) SELECT {values}, true WHERE NOT EXISTS (SELECT 1 FROM {its_line})"
         )
         cursor.execute(f"COMMENT ON TABLE {table} IS 'The releases that were put here, with their manifests'")
 

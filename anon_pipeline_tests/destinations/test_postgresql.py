@@ -119,11 +119,11 @@ class KilledCursor:
         return getattr(self._cursor, name)
 
 
-def killed(home: Home, version: str, moment: int) -> bool:
-    """Deliver a release, killed before a statement; whether it was."""
-    genuine = module.DatabaseSchema.put
+def killed(home: Home, version: str, moment: int, what: str = "put") -> bool:
+    """Deliver a release, or take it back, killed before a statement; whether it was."""
+    genuine = getattr(module.DatabaseSchema, what)
 
-    def put(self: module.DatabaseSchema, release: Any) -> None:
+    def acting(self: module.DatabaseSchema, release: Any) -> Any:
         begun = self._transaction
 
         def transaction() -> Any:
@@ -137,11 +137,11 @@ def killed(home: Home, version: str, moment: int) -> bool:
             return counted()
 
         self._transaction = transaction  # type: ignore[method-assign]
-        genuine(self, release)
+        return genuine(self, release)
 
     KilledCursor.moment = moment
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(module.DatabaseSchema, "put", put)
+        patched.setattr(module.DatabaseSchema, what, acting)
         try:
             deliver(home, version, place())
         except Killed:
@@ -366,6 +366,59 @@ def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
     publish(home, "v2")
     assert "depends on the former tables" in failure(home, "v2", place())
     assert version_read(server, monkeypatch) == "v1"
+
+
+#: A table of somebody else, each line of which may name a release.
+NOTES = f"CREATE TABLE {QUOTED}.notes (version text REFERENCES {QUOTED}.people_releases)"
+
+
+@pytest.mark.long
+def test_a_foreign_key_of_others_keeps_no_release_there(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No release could be withdrawn, and none put again, where a table refers to the list of releases."""
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place())
+    server.execute(f"{NOTES}; INSERT INTO {QUOTED}.notes VALUES ('v1')")
+    manifest = sha256_of(home.releases / DATASET / "v2" / "manifest.json").encode()
+    withdraw(home, "v2", "too much")
+    delivery.deliver(home, DATASET, "v2")
+    assert version_read(server, monkeypatch) == "v1"
+    assert files_with(server, manifest) == []
+    assert delivery.verify(home) == []
+    server.execute(f"DROP TABLE {QUOTED}.people")
+    deliver(home, "v1", place())
+    assert version_read(server, monkeypatch) == "v1"
+
+    withdraw(home, "v1", "too much")
+    with pytest.raises(NotDelivered, match="refers to the line of this release in its table of releases"):
+        delivery.deliver(home, DATASET, "v1")
+    assert version_read(server, monkeypatch) == "v1", "nothing is half taken back"
+    server.execute(f"DELETE FROM {QUOTED}.notes")
+    delivery.deliver(home, DATASET, "v1")
+    dumped = server.dump("postgres")
+    assert "people_classes" not in dumped and "v1" not in dumped, "an empty list of releases stays"
+    assert delivery.verify(home) == []
+    deliver(home, publish(home, "v3"), place())
+    assert version_read(server, monkeypatch) == "v3"
+
+
+@pytest.mark.long
+def test_a_withdrawal_that_is_killed_before_any_statement_is_whole_or_nothing(
+    home: Home, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for version in ("v1", "v2"):
+        deliver(home, publish(home, version), place())
+    withdraw(home, "v2", "too much")
+    moment = 0
+    while killed(home, "v2", moment, "take_back"):
+        told = server.ask(f"SELECT version, current FROM {QUOTED}.people_releases ORDER BY 1", "postgres")
+        assert told.split() == ["v1|t", "v2|f"], "the release before is put there first"
+        moment += 1
+    assert moment > 5
+    assert "v2" not in server.dump("postgres")
+    assert version_read(server, monkeypatch) == "v1"
+    assert delivery.verify(home) == []
 
 
 @pytest.mark.long
