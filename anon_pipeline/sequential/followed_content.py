@@ -6,12 +6,13 @@ withheld. If they had, a new release, or none, would tell that something about t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
+from anon_pipeline.arrays import BoolArray
 from anon_pipeline.engine.content import ContentHash, kind_of, row_hashes
 from anon_pipeline.engine.stored_kinds import as_kind
 from anon_pipeline.engine.stored_rows import stored_rows
@@ -20,15 +21,20 @@ from anon_pipeline.engine.stored_rows import stored_rows
 WIDEST = {"whole": "real", "single": "real", "day": "moment"}
 
 
-def content_of(table: Path, columns: Sequence[str]) -> str:
-    """A hash of the rows of a stored table in any order, by these columns; the same where numbers are only wider.
+def content_of(table: Path, columns: Sequence[str], of: Callable[[pa.RecordBatch], BoolArray]) -> str:
+    """A hash of some rows of a stored table in any order, by these columns; the same where numbers are only wider.
 
     It can be tried for a guess at the rows, so nobody may see it without a key.
+
+    Parameters
+    ----------
+    of : says of a batch of rows which of them count, shape (n,)
     """
     content, names = ContentHash(), sorted(columns)
     for rows in stored_rows(table):
         hashes = row_hashes([_widest(rows.column(name)) for name in names], names)
-        content.add(hashes, np.ones(len(rows), dtype=np.int64))
+        counted = of(rows)
+        content.add(hashes[:, counted], np.ones(int(counted.sum()), dtype=np.int64))
     return content.hexadecimal((name, "") for name in names)
 
 

@@ -19,6 +19,7 @@ from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.runtime import Runtime
 from anon_pipeline.pipeline.step import CheckDef
+from anon_pipeline.pipeline.steps import followed_people
 from anon_pipeline.release import ledger
 from anon_pipeline.sequential import release_history
 from anon_pipeline_tests.end_to_end.harness import Place, write_dataset
@@ -101,6 +102,26 @@ def test_what_is_in_no_release_makes_none(after_two: Place, tmp_path: Path, now:
 def test_what_is_in_a_release_makes_another(after_two: Place, tmp_path: Path, now: Callable[[], pd.DataFrame]) -> None:
     newest, earlier = version_of(after_two)
     assert former(after_two, tmp_path, now()) == [earlier, newest]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "now", [pytest.param(lambda: NOW, id="made again"), pytest.param(changed(3, "visits", 9), id="another")]
+)
+def test_the_people_are_written_once(
+    after_two: Place, tmp_path: Path, now: Callable[[], pd.DataFrame], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were written to see what they are a release of, and once more where it was another one."""
+    written: list[bool] = []
+    genuine = followed_people._write
+
+    def write(*arguments: Any, is_new: bool) -> Any:
+        written.append(is_new)
+        return genuine(*arguments, is_new=is_new)
+
+    monkeypatch.setattr(followed_people, "_write", write)
+    former(after_two, tmp_path, now())
+    assert len(written) == 1
 
 
 def version_of(place: Place) -> tuple[str, str]:

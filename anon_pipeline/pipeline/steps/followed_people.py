@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
-from anon_pipeline.arrays import IntArray
+from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.pipeline.sequential_publication import (
     NEWEST,
@@ -109,6 +110,10 @@ class _Beside:
         cohorts = cohorts_of(table.person, window)
         return cls(window, cohorts, with_company(cohorts, table.run, window))
 
+    def staying(self, table: _Table) -> IntArray:
+        """The people who can be released beside these releases, as keyed hashes, ascending."""
+        return table.person[may_stay(self.in_company, table.run.spec)]
+
 
 def _beside_former(table: _Table, folder: Path) -> tuple[_Beside, LeftOut, str]:
     """Write the people who can be released beside the former releases, and tell what they are a release of.
@@ -118,17 +123,18 @@ def _beside_former(table: _Table, folder: Path) -> tuple[_Beside, LeftOut, str]:
     home, spec = table.run.home, table.run.spec
     window = release_history.window(home, spec)
     released = {member.version: member.person for member in window.members}
+    of_people: dict[bytes, str] = {}
     for version, made_from in release_history.may_be_made_again(home, spec.dataset).items():
         again = _Beside.of(table, release_history.window(home, spec, made_from))
-        staying = table.person[may_stay(again.in_company, spec)]
-        if version in released and np.isin(released[version], staying).all():
-            left_out = _write(table, again, folder, is_new=False)
-            if _made_from(table, folder) == made_from:
-                return again, left_out, made_from
+        staying = again.staying(table)
+        if version not in released or not np.isin(released[version], staying).all():
+            continue
+        if _made_from(table, staying, of_people) == made_from:
+            return again, _write(table, again, folder, is_new=False), made_from
     beside = _Beside.of(table, window)
     require_somebody_followed(beside.cohorts, beside.window)
     left_out = _write(table, beside, folder, is_new=True)
-    return beside, left_out, _made_from(table, folder)
+    return beside, left_out, _made_from(table, beside.staying(table), of_people)
 
 
 def _write(table: _Table, beside: _Beside, folder: Path, is_new: bool) -> LeftOut:
@@ -150,11 +156,24 @@ def _write(table: _Table, beside: _Beside, folder: Path, is_new: bool) -> LeftOu
     return leave_out_withheld(beside.in_company, spec, SourceFacts.from_json(people.facts), folder)
 
 
-def _made_from(table: _Table, folder: Path) -> str:
-    """What the people who can be released are a release of."""
-    spec = table.run.spec
-    content = content_of(folder / DATA, [str(spec.person), *spec.released])
-    return release_history.origin(table.run.home, spec, content)
+def _made_from(table: _Table, staying: IntArray, known: dict[bytes, str]) -> str:
+    """What the people who can be released are a release of; read from the table of everybody, before it is written.
+
+    Parameters
+    ----------
+    staying : keyed hashes of these people, ascending
+    known : the answers so far, which the table is not read for again
+    """
+    spec, asked = table.run.spec, staying.tobytes()
+    if asked not in known:
+        person = str(spec.person)
+
+        def of(rows: pa.RecordBatch) -> BoolArray:
+            return np.isin(release_history.hashed(rows.column(person), table.key), staying)
+
+        content = content_of(table.people.folder / DATA, [person, *spec.released], of)
+        known[asked] = release_history.origin(table.run.home, spec, content)
+    return known[asked]
 
 
 STEP = StepDef("followed_people", (PEOPLE,), frozenset({"duckdb", "parquet"}), follow, makes_people=True)
