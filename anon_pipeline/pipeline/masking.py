@@ -17,6 +17,7 @@ from anon_pipeline.masking.cost import SAMPLE
 from anon_pipeline.masking.execution import Resources, SqlColumn, StepReport, apply_steps, sql_select
 from anon_pipeline.masking.memory import require_memory, usable_memory
 from anon_pipeline.masking.plan import Plan, plan_steps
+from anon_pipeline.masking.pseudonyms import Hash, KeyedTechnique
 from anon_pipeline.masking.sampling import Sample
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.maps import maps_of_masking
@@ -128,6 +129,24 @@ def mask(
 
     engine.rewrite(table, kept, query, destination)
     return reports, []  # steps on positions do not work row by row
+
+
+def repeating_tokens(spec: ReleaseSpec, masked: SourceFacts) -> list[str]:
+    """The released columns of tokens of which one stands in several rows: if it is a person's, so are these rows.
+
+    Whoever sees the same token knows that, and a class of k rows is fewer people; another table with the same tokens
+    can be joined. A token of something else, such as a hospital, may repeat.
+    """
+    names = [
+        name
+        for name in spec.with_role(Role.SENSITIVE, Role.INSENSITIVE)
+        if any(isinstance(step, KeyedTechnique | Hash) for step in spec.columns[name].steps)
+    ]
+    return [
+        column.name
+        for column in masked.columns
+        if column.name in names and column.distinct < masked.rows - column.missing
+    ]
 
 
 def lineage(spec: ReleaseSpec, plan: Plan) -> dict[str, list[str]]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.pipeline.checks.possible import require_possible
-from anon_pipeline.pipeline.masking import lineage, mask_stored, table_of_reports
+from anon_pipeline.pipeline.masking import lineage, mask_stored, repeating_tokens, table_of_reports
 from anon_pipeline.pipeline.metadata import Lineage, Markdown, picture
 from anon_pipeline.pipeline.stages import Stage
-from anon_pipeline.pipeline.step import Run, StepDef, StepResult
+from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.plain_json import finite
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.report.masking_map import caption, map_chart
@@ -25,6 +25,13 @@ def mask_people(run: Run, folder: Path, raw_data: Stage) -> StepResult:
     stored = masked.stored.typed_by_values(source.by_values)
     if not spec.aggregates:
         require_possible(spec, engine, folder / DATA, stored.types())
+        if names := repeating_tokens(spec, stored):
+            log.warning(
+                "%s: tokens of %s stand in several rows each; where a token is a person's, k rows are fewer than k "
+                "people, and readers see which: keep one row a person, or leave the column out",
+                spec.dataset,
+                ", ".join(names),
+            )
     return StepResult(
         {
             **stored.to_json(),
