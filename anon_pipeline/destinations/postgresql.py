@@ -128,10 +128,11 @@ class DatabaseSchema:
                         cursor.execute(f"DROP TABLE IF EXISTS {self._named(release, ending)}")
                 self._remove_line(cursor, release)
                 if not self._rows(cursor, f"SELECT version FROM {self._named(release, RELEASES)} LIMIT 1"):
-                    # It stays, empty, where something of others depends on it, such as a foreign key.
-                    drop = f"BEGIN DROP TABLE {self._named(release, RELEASES)}; "
-                    drop += "EXCEPTION WHEN dependent_objects_still_exist THEN NULL; END"
-                    cursor.execute(f"DO {literal(drop)}")
+                    # It stays, empty, where something of others depends on it, such as a foreign key or a view.
+                    mine = self._named(release, RELEASES)
+                    depending = f"FROM pg_depend WHERE refobjid = {literal(mine)}::regclass AND deptype = 'n'"
+                    if not self._rows(cursor, f"SELECT 1 {depending} LIMIT 1"):
+                        cursor.execute(f"DROP TABLE {mine}")
             left = self._left(cursor, release)
         if left:
             raise InputError(

@@ -366,10 +366,11 @@ def test_a_view_of_a_reader_is_no_reason_for_half_a_release(
     publish(home, "v2")
     assert "depends on the former tables" in failure(home, "v2", place())
     assert version_read(server, monkeypatch) == "v1"
-
-
-#: A table of somebody else, each line of which may name a release.
-NOTES = f"CREATE TABLE {QUOTED}.notes (version text REFERENCES {QUOTED}.people_releases)"
+    server.execute(f"DROP VIEW {QUOTED}.mine; CREATE VIEW {QUOTED}.mine AS SELECT * FROM {QUOTED}.people_releases")
+    for version in ("v2", "v1"):
+        withdraw(home, version, "too much")
+        delivery.deliver(home, DATASET, version)
+    assert "people_classes" not in server.dump("postgres"), "a view of the list of releases keeps none there"
 
 
 @pytest.mark.long
@@ -379,7 +380,8 @@ def test_a_foreign_key_of_others_keeps_no_release_there(
     """No release could be withdrawn, and none put again, where a table refers to the list of releases."""
     for version in ("v1", "v2"):
         deliver(home, publish(home, version), place())
-    server.execute(f"{NOTES}; INSERT INTO {QUOTED}.notes VALUES ('v1')")
+    server.execute(f"CREATE TABLE {QUOTED}.notes (version text REFERENCES {QUOTED}.people_releases)")
+    server.execute(f"INSERT INTO {QUOTED}.notes VALUES ('v1')")
     manifest = sha256_of(home.releases / DATASET / "v2" / "manifest.json").encode()
     withdraw(home, "v2", "too much")
     delivery.deliver(home, DATASET, "v2")
