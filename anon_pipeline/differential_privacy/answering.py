@@ -115,9 +115,9 @@ def width(plan: Plan, statistic: Statistic) -> dict[str, Any]:
         centred, known = measured(statistic)
         domain = domain_of(plan.asked, statistic)
         # The noise of the rows moves a mean by its distance from the middle of the grid: furthest at an end.
-        furthest = domain.size // 2 * plan.scale(known)
+        furthest = domain.size // 2 * intervals.reach(plan.scale(known))
         unit = float(exactly(domain.step or 1))
-        around = intervals.NORMAL * math.hypot(plan.scale(centred), furthest) * unit
+        around = math.hypot(intervals.reach(plan.scale(centred)), furthest) * unit
         return {"value_times_rows": around, "rows": intervals.half_width(plan.scale(known))}
     (measurement,) = measured(statistic)
     unit = float(grid(domain_of(plan.asked, statistic))[0]) if statistic.kind == "sum" else 1.0

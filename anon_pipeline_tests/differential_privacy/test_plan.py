@@ -122,8 +122,9 @@ def test_a_mean_is_in_the_unit_of_its_column() -> None:
     below, above = intervals.ratio(200, 100, (plan.scale(centred), plan.scale(known)))
     assert answer["low"] == pytest.approx(0.25 + 0.25 * below) and answer["high"] == pytest.approx(0.25 + 0.25 * above)
     assert 0.7 < answer["low"] < 0.75 < answer["high"] < 0.8
+    furthest = 3 * intervals.reach(plan.scale(known))  # of seven places, the ends are three from the middle
     assert answering.width(plan, mean) == {
-        "value_times_rows": pytest.approx(intervals.NORMAL * math.sqrt(2) * plan.scale(centred) / 4),
+        "value_times_rows": pytest.approx(math.hypot(intervals.reach(plan.scale(centred)), furthest) / 4),
         "rows": intervals.half_width(plan.scale(known)),
     }
     around = intervals.half_width(plan.scale(summed))
