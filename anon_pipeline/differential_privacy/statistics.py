@@ -41,7 +41,9 @@ def as_table(answers: Mapping[str, dict[str, Any]]) -> str:
 def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: State) -> dict[str, Any]:
     """The part of a manifest about the noise: unit, bounds, mechanisms, cost, and the state of the budget."""
     asked = asked_of(spec)
-    nano = round(sum(answer["cost"]["rho"] for answer in answers.values()) * NANO)
+    # A question that stands under two names has one answer, and was paid for once.
+    paid = {json.dumps(answer, sort_keys=True): answer["cost"] for answer in answers.values()}.values()
+    nano = sum(round(cost["rho"] * NANO) for cost in paid)
     domains = json.dumps(asked.model_dump(mode="json", include={"domains"}), sort_keys=True)
     return {
         # Each question states in how many of its groups a person counts; the widest of these statements is true of all.
@@ -50,7 +52,7 @@ def protection(spec: ReleaseSpec, answers: Mapping[str, dict[str, Any]], state: 
         "epsilon": epsilon_of(nano, asked.conversion_delta),
         "delta": asked.conversion_delta,
         "conversion": "zCDP to (epsilon, delta), Canonne, Kamath and Steinke 2020",
-        "threshold_delta": round(sum(answer["cost"]["threshold_delta"] for answer in answers.values()) * ATTO) / ATTO,
+        "threshold_delta": sum(round(cost["threshold_delta"] * ATTO) for cost in paid) / ATTO,
         "mechanisms": {name: answer["mechanisms"] for name, answer in answers.items()},
         "domains_sha256": hashlib.sha256(domains.encode()).hexdigest(),
         "budget": state.to_json(),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from anon_pipeline.differential_privacy.accounting import Cost
 from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question
 from anon_pipeline.differential_privacy.reading import asked_of
-from anon_pipeline.differential_privacy.statistics import ANSWERS
+from anon_pipeline.differential_privacy.statistics import ANSWERS, protection
 from anon_pipeline.differential_privacy.synthesis.stored import MEASUREMENTS
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import Refused
@@ -25,10 +26,14 @@ from anon_pipeline.pipeline.execution import make
 from anon_pipeline.pipeline.graph import graph_of
 from anon_pipeline.pipeline.stages import Stage, Stages
 from anon_pipeline.pipeline.step import Run, StepDef
+from anon_pipeline.pipeline.steps import dp_answers
 from anon_pipeline.release.publish import DATA
 from anon_pipeline.spec import ReleaseSpec
 from anon_pipeline_tests.differential_privacy.synthetic_people import people, write
+from anon_pipeline_tests.differential_privacy.tables import policy, write_dataset
 from anon_pipeline_tests.pipeline.expectations.asked import ask
+
+BY_STREET = "SELECT street, COUNT(*) FROM people GROUP BY street"
 
 
 def run_of(folder: Path, spec: ReleaseSpec) -> Run:
@@ -108,6 +113,23 @@ def test_an_altered_ledger_is_not_asked_further(answered: tuple[Run, Stage]) -> 
     ledger.write_bytes(ledger.read_bytes().replace(b'"nano_rho": 5000', b'"nano_rho": 1000'))
     with pytest.raises(Refused):
         ask_budget(run, stage)
+
+
+def test_a_question_under_several_names_is_paid_and_told_once(tmp_path: Path) -> None:
+    """It was refused although the budget sufficed; a manifest told twice the epsilon that was spent, ledger beside."""
+    spec = policy(rho=1)
+    spec["differential_privacy"]["queries"] = "queries.yaml"
+    write_dataset(tmp_path / "people", pd.DataFrame({name: ["1", "1"] for name in spec["columns"]}), spec)
+    asked = {"one": "SELECT AVG(age) FROM people", "two": "select avg(age)  from people", "three": BY_STREET}
+    content = [{"name": name, "sql": sql, "rho": 0.4} for name, sql in asked.items()]
+    (tmp_path / "people" / "queries.yaml").write_text(json.dumps(content))
+    run = run_of(tmp_path, ReleaseSpec.load(tmp_path / "people"))
+    facts = dp_answers.answer(run, tmp_path).facts
+    state = Budget(run.home, Allowance.of(asked_of(run.spec))).state()
+    told = protection(run.spec, json.loads((tmp_path / ANSWERS).read_text()), state)
+    assert (facts["questions"], facts["new"], facts["rho"], state.reserved) == (3, 2, 0.8, 2)
+    assert (told["rho"], told["threshold_delta"]) == (0.8, 1e-8)
+    assert (told["rho"], told["epsilon"]) == (told["budget"]["rho"]["spent"], told["budget"]["epsilon"]["spent"])
 
 
 # A synthetic table

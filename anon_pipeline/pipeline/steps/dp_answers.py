@@ -25,8 +25,9 @@ def answer(run: Run, folder: Path) -> StepResult:
         for query in queries.read_queries(run.spec)
     }
     budget = next(iter(asked.values())).budget
-    new = [prepared for prepared in asked.values() if not prepared.known]
-    cost = sum((prepared.question.cost for prepared in new), Cost(0, 0))
+    # Of two names for one question, the second gets the answer of the first.
+    new = {prepared.question.key: prepared.question.cost for prepared in asked.values() if not prepared.known}
+    cost = sum(new.values(), Cost(0, 0))
     left = budget.state().left
     if not cost.within(left):
         raise Refused(
