@@ -25,7 +25,9 @@ class Noise:
     Two draws are added, as in RAPPOR (U. Erlingsson et al., CCS 2014). One follows from the name of the figure, and is
     the same in all releases of the dataset: the mean of many releases still has it. The other follows from the release,
     too: without it, the figures of two releases would tell exactly by how much they differ. Neither follows from the
-    figure's value, or two releases would tell whether a figure is exactly the same.
+    figure's value, or two releases would tell whether a figure is exactly the same. Both follow from the step: where
+    people come and go, a figure is told now in one step and now in another, and one draw in two sizes could be solved
+    for.
 
     Attributes
     ----------
@@ -51,13 +53,13 @@ class Noise:
 
     def steps(self, value: float, step: float) -> int:
         """A figure with noise, as a number of steps."""
-        return round(value / step + self.scale * (self._drawn() + self._drawn(self.version)))
+        return round(value / step + self.scale * (self._drawn(step) + self._drawn(step, self.version)))
 
-    def _drawn(self, *release: str) -> float:
+    def _drawn(self, step: float, *release: str) -> float:
         """A draw of the Laplace distribution of scale 1, for all releases or for one; 0 without a key."""
         if self.key is None:
             return 0.0
-        named = json.dumps([self.dataset, self.figure, *release])
+        named = json.dumps([self.dataset, self.figure, float(step), *release])
         drawn = int.from_bytes(self.key.derived("figures", named, 16), "big")
         size = -math.log(((drawn >> 64) + 1) / 2**64)
         return size if drawn & 1 else -size
