@@ -10,8 +10,10 @@ bounds what one person can do to a figure.
 
 from __future__ import annotations
 
+import json
 import math
 import re
+from collections import Counter
 from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
@@ -369,12 +371,19 @@ def _together(first: tuple[int, float, float], second: tuple[int, float, float])
 
 
 def masking(reports: list[dict[str, Any]] | None, noise: Noise) -> list[dict[str, Any]] | None:
-    """The reports of the steps, with coarsened costs, as these are counted from values that are not released."""
+    """The reports of the steps, with coarsened costs, as these are counted from values that are not released.
+
+    A step keeps its noise whatever steps come before it: with that of its place, a spec in which steps are added now
+    and then would tell the same cost with other noise each time.
+    """
     if reports is None:
         return None
     told, of_groups = [], set[str]()  # the columns in which one person has changed what whole groups show
-    for place, report in enumerate(reports):
-        of_step = noise.of("masking", str(place))
+    steps = Counter[str]()
+    for report in reports:
+        step = json.dumps([report["technique"], *report.get("columns", ())])
+        of_step = noise.of("masking", step, str(steps[step]))
+        steps[step] += 1
         if report["technique"] in OF_WHOLE_GROUPS:
             of_groups |= set(report["columns"])
         costs = {

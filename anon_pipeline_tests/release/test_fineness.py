@@ -128,6 +128,23 @@ def test_one_person_does_not_decide_whether_an_association_is_told() -> None:
     assert told(0)[True] > 990 and told(300)[False] == 1_000
 
 
+def test_a_masking_step_has_the_same_noise_whatever_steps_come_before_it() -> None:
+    """Else each step that a spec gets for another column tells the costs of all others once more."""
+    change = {"other": "y", "before": 0.6, "after": 0.2, "signed": True, "people": 5_000}
+    change |= {"apart": (2_500, 2_500), "apart_after": (2_500, 2_500)}
+    cost = {"changed": 0.31, "distance": 0.17, "measure": "m", "people": 5_000, "known": 5_000}
+    cost |= {"correlations": [change]}
+    of = {"technique": "round", "guarantee": "none", "facts": {}, "linkage": {"rate": 0.4, "rows": 500, "pool": 5_000}}
+    age, income = ({**of, "columns": (name,), "costs": {name: cost}} for name in ("age", "income"))
+    again = 0
+    for noise in NOISES[:40]:
+        (alone,) = fineness.masking([income], noise) or []
+        before, after, twice = fineness.masking([age, income, income], noise) or []
+        assert after == alone
+        again += (before["costs"]["age"] == after["costs"]["income"]) + (twice == after)
+    assert again < 8
+
+
 def test_one_person_decides_neither_which_correlation_is_told_nor_in_which_step_a_cost() -> None:
     """Of numbers a change has whole steps, of a category roots: which was larger followed from the last value."""
     number = {"other": "y", "before": 0.6, "after": 0.2, "signed": True, "people": 150}

@@ -76,7 +76,7 @@ def test_a_figure_that_is_told_in_two_steps_cannot_be_solved_for() -> None:
         ]
         solved.append((0.05 * means[0] - 0.02 * means[1]) / 0.03)
     assert fineness.step_of(2_499) == 0.05 and fineness.step_of(2_500) == 0.02
-    assert np.std(solved) > 0.02 * math.sqrt(2) * SCALE  # as much as one mean by itself has; a quarter of it was left
+    assert np.std(solved) > 0.02 * math.sqrt(2) * SCALE  # as much as one mean by itself has; a third of it was left
 
 
 @given(st.floats(-1, 1), st.floats(-1, 1))
