@@ -19,8 +19,9 @@ from anon_pipeline.engine.typed import natural_type
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.class_table import classes_that_differ
+from anon_pipeline.privacy.delta_presence import DeltaPresence
 from anon_pipeline.privacy.population import PopulationModel
-from anon_pipeline.privacy.population_table import boxed
+from anon_pipeline.privacy.population_table import boxed, told_by_ends
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
 
@@ -184,6 +185,20 @@ def classes_beside_population(
         pd.read_parquet(class_table),
         spec.quasi_identifiers,
         engine.population_table(spec, types, spec.population),
+    )
+
+
+def told_of_presence(engine: Engine, spec: ReleaseSpec, types: Mapping[str, ColumnType], class_table: Path) -> int:
+    """How many ends and categories of a class table tell who is in it, more surely than `delta_presence` allows."""
+    return sum(
+        told_by_ends(
+            pd.read_parquet(class_table),
+            spec.quasi_identifiers,
+            engine.population_table(spec, types, demand.population),
+            demand.max,
+        )
+        for demand in spec.privacy
+        if isinstance(demand, DeltaPresence)
     )
 
 

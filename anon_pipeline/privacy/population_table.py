@@ -9,6 +9,7 @@ from.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -61,6 +62,50 @@ def boxed(classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_ta
         population=population,
         population_unmatched=int(people[~somewhere].sum()),
     )
+
+
+def told_by_ends(
+    classes: pd.DataFrame, quasi_identifiers: Sequence[str], population_table: pd.DataFrame, most: float
+) -> int:
+    """How many ends of intervals and listed categories tell who is in the table, with a chance above `most`.
+
+    An end is mostly the value of somebody who is released, and a listed category that of two. Of m people of the
+    population inside a class's box who have it, each is then in the table with a chance of 1/m, or 2/m.
+
+    Parameters
+    ----------
+    classes : as for `boxed`
+    most : the largest chance of presence that is demanded
+    """
+    people = population_table[PEOPLE].to_numpy(np.int64)
+    inside_columns = [_inside(classes, name, population_table[name]) for name in quasi_identifiers]
+    known = {name: _known_values(classes, name, population_table[name]) for name in quasi_identifiers}
+    shown = {name: _shown_values(classes, name) for name in quasi_identifiers}
+    told = 0
+    for row in range(len(classes)):
+        matching = np.flatnonzero(np.logical_and.reduce([fits[row][place] for fits, place in inside_columns]))
+        for name, values in known.items():
+            least = 1 if f"{name}_low" in classes else 2
+            for value in shown[name][row]:
+                alike = int(people[matching][values[matching] == value].sum())
+                told += 0 < alike * most < least
+    return told
+
+
+def _known_values(classes: pd.DataFrame, name: str, column: pd.Series) -> np.ndarray:
+    """The values of a population's column as `_shown_values` has them; of no use where a number is missing."""
+    if f"{name}_low" not in classes:
+        return np.array([None if pd.isna(value) else str(value) for value in column], dtype=object)
+    number, missing = _coded(column)
+    return np.where(missing, np.nan, number) if missing.any() else number
+
+
+def _shown_values(classes: pd.DataFrame, name: str) -> list[set[Any]]:
+    """The ends of each class that are told, or its categories."""
+    if f"{name}_low" not in classes:
+        return [{None if value is None else str(value) for value in named} for named in classes[f"{name}_values"]]
+    ends = [_coded(classes[f"{name}_{end}"]) for end in ("low", "high")]
+    return [{number[row].item() for number, absent in ends if not absent[row]} for row in range(len(classes))]
 
 
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:

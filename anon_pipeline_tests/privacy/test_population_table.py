@@ -16,8 +16,9 @@ from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fixed_point
+from anon_pipeline.privacy.judge import told_of_presence
 from anon_pipeline.privacy.k_map import KMap
-from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_box
+from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_box, told_by_ends
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
@@ -60,6 +61,45 @@ def test_a_population_is_matched_by_date_as_the_table_is(tmp_path: Path, engine:
     # The frame with its moments goes to the classes that the engine's days were put into.
     frame = people.assign(born=born, town=people["town"].replace("", None))
     assert np.bincount(tree.apply(frame), minlength=len(tree.sizes_)).tolist() == tree.sizes_.tolist()
+
+
+@pytest.mark.parametrize(("most", "told"), [(0.1, 5), (0.5, 4), (0.9, 4), (1.0, 1)])
+def test_ends_and_categories_that_few_of_the_population_have_tell_who_is_in_the_table(most: float, told: int) -> None:
+    """Whoever alone has the last age of a class's interval is released: a half of the population stood beside it."""
+    classes = pd.DataFrame(
+        {
+            "class_size": [5, 5],
+            "age_low": pd.array([20, 30], dtype="Int64"),
+            "age_high": pd.array([29, None], dtype="Int64"),  # nobody is told where the second ends
+            "age_missing": pd.array([False, None], dtype="boolean"),
+            "town_values": [["Bonn", "Ulm", "*"], ["Ulm"]],
+        }
+    )
+    ages = [20, 29, *[25] * 8, *[29] * 3, 30, *[35] * 20, None]
+    towns = [*["Ulm"] * 9, "Bonn", *["Mainz"] * 3, *["Ulm"] * 22]
+    population = pd.DataFrame({"age": pd.array(ages, dtype="Int64"), "town": towns, PEOPLE: 1})
+    # 20, 29 and 30 are each that of one who matches, and Bonn, which two have who are released; Ulm that of 9 and 21.
+    assert told_by_ends(classes, ["age", "town"], population, most) == told
+    assert told_by_ends(classes, ["age", "town"], pd.concat([population] * 40), 0.1) == 0
+
+
+def test_ends_are_looked_at_where_the_table_is_not_to_tell_who_is_in_it(tmp_path: Path, engine: DuckDBEngine) -> None:
+    pd.DataFrame({"age": [1, 2, 2], "t": ["a", "b", "b"]}).to_csv(tmp_path / "p.csv", index=False)
+    pd.DataFrame({"age": [1, 2, 2, 2, 2]}).to_csv(tmp_path / "population.csv", index=False)
+    classes = {"age_low": [1], "age_high": [2], "age_missing": [False], "class_size": [3]}
+    pd.DataFrame(classes).to_parquet(tmp_path / "classes.parquet")
+    population = str(tmp_path / "population.csv")
+    for demand, told in (({"delta_presence": {"min": 0, "max": 0.9}}, 1), ({"k_map": {"k": 4}}, 0)):
+        ((name, stated),) = demand.items()
+        spec = ReleaseSpec(
+            dataset="people",
+            source={"path": str(tmp_path / "p.csv")},
+            target="t",
+            columns={"age": {"role": "quasi_identifier"}, "t": {"role": "sensitive"}},
+            privacy={"k_anonymity": {"k": 2}, name: stated | {"population": population}},
+        )
+        types = engine.store_source(spec, tmp_path / "table.parquet").types()
+        assert told_of_presence(engine, spec, types, tmp_path / "classes.parquet") == told
 
 
 def test_a_population_without_a_quasi_identifier_is_refused_by_its_name(tmp_path: Path, engine: DuckDBEngine) -> None:

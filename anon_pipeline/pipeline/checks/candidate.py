@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -16,10 +17,12 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.linked_releases import rows as linked_rows
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
-from anon_pipeline.privacy.judge import judge_release, names_of
+from anon_pipeline.privacy.judge import judge_release, names_of, told_of_presence
 from anon_pipeline.release.facts import losses
 from anon_pipeline.release.publish import CLASSES, DATA
 from anon_pipeline.spec import ReleaseSpec, Role
+
+log = logging.getLogger(__name__)
 
 #: The checks, with the description that Dagster shows before they are first asked.
 CANDIDATE_CHECKS = {
@@ -76,6 +79,8 @@ def _demands(
 ) -> Iterator[Question]:
     """A question per demand of the spec on the classes."""
     judgements = judge_release(engine, spec, stored.types(), counts, candidate.folder / CLASSES)
+    if all(judgement.finding.holds for judgement in judgements):
+        _warn_of_ends(spec, told_of_presence(engine, spec, stored.types(), candidate.folder / CLASSES))
     for name, demand, judgement in zip(names_of(spec.privacy), spec.privacy, judgements, strict=True):
         finding = judgement.finding
         if demand.name == "k_anonymity":
@@ -97,6 +102,17 @@ def _demands(
             measured=finding.measured if finding.measured is not None else "infinite",
             remedy=f"{number_of(finding.failing, 'class fails', 'classes fail')}; nothing was published: run "
             "anonymizer_tree again",
+        )
+
+
+def _warn_of_ends(spec: ReleaseSpec, told: int) -> None:
+    if told:
+        log.warning(
+            "%s: delta_presence: %s of classes %s that of so few people of the population that who is in the table can "
+            "be told more surely than is demanded; make columns coarse before, in both tables (docs/demands.md)",
+            spec.dataset,
+            number_of(told, "end or category", "ends and categories"),
+            "is" if told == 1 else "are",
         )
 
 
