@@ -19,6 +19,7 @@ from anon_pipeline.audit.foreign_table import (
     AttackedTable,
     Files,
     Roles,
+    _columns,
     _is_ordered,
     _of_other_length,
     _read,
@@ -463,6 +464,26 @@ def test_it_is_told_beside_a_table_of_classes_too() -> None:
     names = ["born", "age", "city"]
     assert _written_otherwise(shown, people_of, names, ["age"], classes) == ["born"]
     assert _written_otherwise(shown, people_of.replace("Ulm", "ULM"), names, ["age"], classes) == ["born", "city"]
+
+
+def test_one_interval_that_can_be_read_is_enough() -> None:
+    people_of, shown = pd.DataFrame({"age": [3, 4]}), pd.DataFrame({"age": ["3-4", "old"]})
+    assert _written_otherwise(shown, people_of, ["age"], ["age"]) == []
+
+
+def test_what_one_table_of_people_lacks_is_not_attacked() -> None:
+    released = pd.DataFrame({"age": [3, 4], "ill": ["no", "yes"], "street": ["a", "b"]})
+    tables = {Path("original.csv"): released, Path("control.csv"): released.drop(columns="street")}
+    (_, _, kept), notes = _columns(Roles(["age"], ["ill"]), Path("t.csv"), released, tables)
+    assert kept == []
+    assert notes == ["Not in every table of people, so not attacked: street."]
+
+
+def test_a_table_without_any_quasi_identifier_is_refused() -> None:
+    released = pd.DataFrame({"ill": ["no", "yes"]})
+    tables = {Path("original.csv"): released.assign(age=[3, 4])}
+    with pytest.raises(InputError, match=r"t\.csv has no column age"):
+        _columns(Roles(["age"], ["ill"], may_lack=True), Path("t.csv"), released, tables)
 
 
 def test_a_folder_in_the_place_of_its_table_is_told(folder: Path, tmp_path: Path) -> None:
