@@ -17,10 +17,11 @@ from anon_pipeline.pipeline.expectations.questions import Question
 from anon_pipeline.pipeline.linked_releases import rows as linked_rows
 from anon_pipeline.pipeline.stages import Stage
 from anon_pipeline.pipeline.step import PEOPLE, CheckDef, Run
-from anon_pipeline.privacy.judge import judge_release, names_of, told_of_presence
+from anon_pipeline.privacy.delta_presence import DeltaPresence
+from anon_pipeline.privacy.judge import Finding, judge_release, names_of, told_of_presence
 from anon_pipeline.release.facts import losses
 from anon_pipeline.release.publish import CLASSES, DATA
-from anon_pipeline.spec import ReleaseSpec, Role
+from anon_pipeline.spec import Demand, ReleaseSpec, Role
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +101,19 @@ def _demands(
             {"column": "class_holds", "min_value": 1},
             pd.DataFrame({"class_holds": judgement.holds.astype(int)}),
             measured=finding.measured if finding.measured is not None else "infinite",
-            remedy=f"{number_of(finding.failing, 'class fails', 'classes fail')}; nothing was published: run "
-            "anonymizer_tree again",
+            remedy=f"{number_of(finding.failing, 'class fails', 'classes fail')}; nothing was published: "
+            + _what_helps(demand, finding),
         )
+
+
+def _what_helps(demand: Demand, finding: Finding) -> str:
+    """Merged classes are counted by the tree when they are made, and by the wider intervals that they show here."""
+    if isinstance(demand, DeltaPresence) and finding.measured is not None and finding.measured < demand.min:
+        return (
+            "intervals of classes that were merged hold people of other classes as well, of whom fewer are in the "
+            "table; lower the min of delta_presence (with 0 this does not happen)"
+        )
+    return "run anonymizer_tree again"
 
 
 def _warn_of_ends(spec: ReleaseSpec, told: int) -> None:
