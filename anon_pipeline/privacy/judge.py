@@ -21,7 +21,7 @@ from anon_pipeline.privacy.base import privacy_models
 from anon_pipeline.privacy.class_table import classes_that_differ
 from anon_pipeline.privacy.delta_presence import DeltaPresence
 from anon_pipeline.privacy.population import PopulationModel
-from anon_pipeline.privacy.population_table import boxed, told_by_ends
+from anon_pipeline.privacy.population_table import boxed, boxed_alike, told_by_ends
 from anon_pipeline.privacy.statistics import ClassStatistics, Histogram, histogram
 from anon_pipeline.spec import ColumnType, Demand, ReleaseSpec
 
@@ -130,8 +130,9 @@ def judge_release(
 ) -> list[Judgement]:
     """Check the demands of a spec against a release (or a candidate for one), read again from its two files.
 
-    Demands on a population are checked against the boxes of the class table, all others against `counts`, the classes
-    counted in the data. Where the two do not agree, no class meets a demand on a population.
+    Demands on a population are checked against the boxes of the class table, of which those that hold the same people
+    are one, all others against `counts`, the classes counted in the data. Where the two do not agree, no class meets a
+    demand on a population.
 
     Raises
     ------
@@ -167,7 +168,7 @@ def _beside_population(
         demanded = f"{demand.demand()}, by a {class_table.name} that agrees with the table, and this one does not"
         return Judgement(Finding(name_of(demand), demanded, None, differ), np.zeros(differ, dtype=bool))
     population_table = engine.population_table(spec, types, demand.population)
-    return judge_classes([demand], boxed(classes, spec.quasi_identifiers, population_table))[0]
+    return judge_classes([demand], boxed_alike(classes, spec.quasi_identifiers, population_table))[0]
 
 
 def classes_beside_population(

@@ -68,3 +68,13 @@ def test_a_presence_below_its_min_after_grouping_is_not_tried_again(
 def test_the_same_classes_are_released_with_the_min_that_is_named(tmp_path: Path, engine: DuckDBEngine) -> None:
     question = asked(tmp_path, engine, {"min": 0, "max": 0.5}, SHOWN)
     assert question.table["class_holds"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize(("demand", "holds"), [({"min": 0, "max": 0.12}, [0]), ({"min": 0.2, "max": 0.5}, [1])])
+def test_classes_of_one_interval_are_one_to_who_knows_the_population(
+    tmp_path: Path, engine: DuckDBEngine, demand: dict[str, float], holds: list[int]
+) -> None:
+    """Whoever matches one of both classes matches the other: 8 of 36 people are in the table, not twice 4 of 36."""
+    question = asked(tmp_path, engine, demand, {1: (1, 9), 5: (1, 9)})
+    assert question.table["class_holds"].tolist() == holds
+    assert question.measured == pytest.approx(8 / 36)

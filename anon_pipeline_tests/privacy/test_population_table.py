@@ -16,9 +16,10 @@ from anon_pipeline.anonymize.encoding import count_cells, learn_domain
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError
 from anon_pipeline.learning.cells import fixed_point
+from anon_pipeline.privacy.delta_presence import DeltaPresence
 from anon_pipeline.privacy.judge import told_of_presence
 from anon_pipeline.privacy.k_map import KMap
-from anon_pipeline.privacy.population_table import PEOPLE, boxed, people_in_own_box, told_by_ends
+from anon_pipeline.privacy.population_table import PEOPLE, boxed, boxed_alike, people_in_own_box, told_by_ends
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 
 
@@ -184,6 +185,20 @@ def test_people_who_bear_the_same_are_counted_and_so_are_those_in_no_box() -> No
         sum(n for n, places in zip(people, inside, strict=True) if place in places) for place in range(3)
     ]
     assert found.population_unmatched == sum(n for n, places in zip(people, inside, strict=True) if not places)
+
+
+def test_classes_that_the_same_people_match_are_one() -> None:
+    """Everybody of ten is in the table, in one of two classes; nobody is 30, so that the second is no wider."""
+    low, high = pd.array([20, 20, 20, 20], dtype="Int64"), pd.array([29, 30, 28, 50], dtype="Int64")
+    classes = pd.DataFrame({"class_size": [5, 5, 4, 6], "age_low": low, "age_high": high, "age_missing": False})
+    population = pd.DataFrame({"age": [*range(20, 30), 40, 99], PEOPLE: [1] * 10 + [6, 3]})
+    found = boxed_alike(classes, ["age"], population)
+    assert found.population is not None
+    assert sorted(zip(found.sizes.tolist(), found.population.tolist(), strict=True)) == [(4, 9), (6, 16), (10, 10)]
+    assert found.population_unmatched == 3
+    assert DeltaPresence(population="p", min=0, max=0.5).holds(found).sum() == 2
+    nobody = boxed_alike(classes[:0], ["age"], population)
+    assert (len(nobody.sizes), nobody.population_unmatched) == (0, 19)
 
 
 def test_only_who_is_in_the_box_of_the_class_they_come_to_counts_for_it() -> None:
