@@ -21,15 +21,12 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from anon_pipeline.arrays import FloatArray, IntArray
 from anon_pipeline.attack.boxes import CategoryBoxes, Domain
 from anon_pipeline.attack.candidates import Candidates, find_candidates
-from anon_pipeline.attack.rates import Finding, Known, Rate, Rates, finding, known, measured, quantiles
+from anon_pipeline.attack.rates import NARROW, Finding, Known, Rate, Rates, finding, known, measured, quantiles
 from anon_pipeline.attack.targets import Attacked, People, counts
 from anon_pipeline.threads import one_thread
 
 #: A guess of a number is right if it names the right one of so many equally frequent intervals.
 INTERVALS = 5
-
-#: A group's values are similar if no more than this share of all people have a value between its least and greatest.
-NARROW = 0.1
 
 #: The rare values of an ordered column are its largest, this share of it; of a category, the least frequent one.
 RARE = 0.1

@@ -31,6 +31,10 @@ NOTHING = "nothing to attack"
 #: that tells it is named. Reports and published figures treat this attack apart.
 BY_KEPT_COLUMNS, NAMED_FROM = "linkage, all quasi-identifiers, kept columns", 0.1
 
+#: Of the attack of similarity: a group's values are similar if no more than this share of all people have a value
+#: between its least and greatest. So often at most is such a claim right of anybody.
+NARROW = 0.1
+
 
 @dataclass(frozen=True)
 class Rate:

@@ -5,7 +5,8 @@ from their values. Whoever knows all of this but one value could try every value
 figures. So shares of them have noise and stand in steps that one of them seldom changes, numbers in steps of about the
 root of their number, and leaks, intervals, verdicts and sentences are computed from these. What a single one of them
 can move far, as a threshold among the highest scores, is not told. The same holds of members then: which classes
-somebody fits follows from the published table and from quasi-identifiers that it does not show.
+somebody fits follows from the published table and from quasi-identifiers that it does not show. A number that several
+findings state is told once: the mean of several draws would have less noise.
 
 The control people of a twin are drawn with the private key, and so is the twin: nobody else can count them again. But
 members and control people together are everybody, so what is counted in both can add up to a number of the source. That
@@ -24,7 +25,7 @@ from typing import Any
 from anon_pipeline.attack import limits, model_inference
 from anon_pipeline.attack.intersection import OF_WHO_FIT
 from anon_pipeline.attack.membership_inference import MembershipFinding
-from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, Rate, Rates, clopper_pearson, known, wilson, with_rates
+from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, NARROW, Rate, Rates, clopper_pearson, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
 from anon_pipeline.release.fineness import (
     PART_OF_A_STEP,
@@ -47,6 +48,10 @@ OF_ROWS = "row order"
 #: The scale of each draw of the noise, in steps: smaller than elsewhere, since intervals allow for it; and for how many
 #: scales, which covers 95 % of all sums of two draws.
 SCALE, COVERED = 0.07, 4.1
+#: The attack whose blind guess follows from the classes that members fit.
+OF_RANGES = "similarity: "
+#: The attacks that are made with two, three, half of and all quasi-identifiers.
+BY_KNOWLEDGE = "linkage, "
 #: Details of a finding about members that everybody can count in the released table, and shares of the people asked.
 OF_THE_TABLE = {
     "marketer_risk", "groups", "in_homogeneous_groups", "homogeneous_groups", "labels", "in_narrow_groups",
@@ -105,9 +110,9 @@ def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
         # figures hides one person.
         hidden = BY_KEPT_COLUMNS if of.held_out else None
         findings = [finding for finding in content["findings"] if finding["name"] != hidden]
-        published["findings"] = [_finding(finding, of) for finding in findings]
+        published["findings"] = _by_knowledge_as_found([_finding(finding, of) for finding in findings])
         if "guide" in content:
-            published["guide"] = _guide(published["guide"], of.held_out, noise.of("guide"))
+            published["guide"] = _guide(published["guide"], control, of.held_out, noise.of("guide"))
         if of.held_out and "bounds" in content:
             upper = asked.bounds_on == "upper_end"
             left_out = "linkage" if len(findings) < len(content["findings"]) else None
@@ -158,8 +163,12 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     control = None if finding["control"] is None else Rate(**finding["control"])
     of_attack, of_control = of.noise.of(name, "attack"), of.noise.of(name, "control")
     if name.startswith(OF_SOME_PEOPLE):  # also where no member was found to be one, since others may be
-        named = _in_steps(attack, of.members, of_attack)
-        others = None if control is None else _in_steps(control, of.control, of_control)
+        named = _some_people(attack, of.members, of_attack, _trials_of(name, "attack", of))
+        others = (
+            None if control is None else _some_people(control, of.control, of_control, _trials_of(name, "control", of))
+        )
+        if of.held_out and criterion == "linkability":
+            baseline = _at_random(baseline, of)
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
     if control is None or not of.held_out:
         return finding
@@ -172,11 +181,14 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
     if criterion == "membership":
         # Half of all are said to be in the release, so what is said of members tells what is said of the others.
         named = _in_steps(attack, attack.trials, of_attack)
-        rates = Rates(named, _in_steps(control, attack.trials, of_control), known(0.5, named.trials))
+        rates = Rates(named, _all_but(named), known(0.5, named.trials))
         curves = _curves(finding["details"], attack.trials, of.noise.of(name))
         return {**with_rates(finding, rates), "details": curves}
     if criterion == "linkability":
-        baseline = _blind(baseline, attack.trials, of, of.noise.of(name, "baseline"))
+        baseline = _at_random(baseline, of)
+    if name.startswith(OF_RANGES):
+        step = NARROW * _step(attack.trials)  # one of them moves it by so much less than a rate
+        baseline = known(share_in_steps(baseline.rate, step, of.noise.of(name, "baseline")), attack.trials)
     named = _share_in_steps(attack, attack.trials, of_attack)
     published = with_rates(finding, Rates(named, _in_steps(control, of.control, of_control), baseline))
     return {**published, "details": _details(finding["details"], named, of, of.noise.of(name))}
@@ -198,6 +210,26 @@ def _ordered(finding: Facts, attack: Rate, control: Rate, of: _Asked) -> Facts:
         told[NEIGHBOURS] = _share(neighbours, trials, noise.of(NEIGHBOURS))
     details = {name: told.get(name, figure) for name, figure in finding["details"].items()}
     return {**(with_rates(finding, rates) if attack.trials else finding), "details": details}
+
+
+def _trials_of(name: str, side: str, of: _Asked) -> Noise:
+    """The noise of how many people there are whom an attack names; of a column they are the same in all attacks."""
+    return of.noise.of("some people", name.partition(": ")[2], side)
+
+
+def _some_people(rate: Rate, asked: int, noise: Noise, noise_of_trials: Noise) -> Rate:
+    return _of_so_many(rate, _number(rate.trials, asked, noise_of_trials), noise)
+
+
+def _all_but(rate: Rate) -> Rate:
+    """The share of as many others: who says "in" of half of all says it of the others as seldom as often of members."""
+    others = rate.trials - rate.successes
+    return Rate(others, rate.trials, 1 - rate.rate, 1 - rate.high, 1 - rate.low) if rate.trials else rate
+
+
+def _at_random(rate: Rate, of: _Asked) -> Rate:
+    """How often a record drawn at random is right, of the people asked; all attacks of these compare with it."""
+    return _blind(rate, rate.trials, of, of.noise.of("drawn at random", str(rate.trials)))
 
 
 def _blind(rate: Rate, trials: int, of: _Asked, noise: Noise) -> Rate:
@@ -252,6 +284,31 @@ def _by_knowledge(size: Facts, people: int, noise: Noise) -> Facts:
     }
 
 
+def _by_knowledge_as_found(findings: list[Facts]) -> list[Facts]:
+    """The same, where what is right with so many columns known is told as in the finding of these, which counts it."""
+    found = {
+        len(finding["knowledge"]["columns"]): finding
+        for finding in findings
+        if finding["name"].startswith(BY_KNOWLEDGE)
+        and finding["name"] != BY_KEPT_COLUMNS
+        and not finding["knowledge"]["wrong"]
+    }
+    told = []
+    for finding in findings:
+        details = finding["details"]
+        if details.get("by_knowledge"):
+            sizes = [_as_found(size, found.get(size.get("known"))) for size in details["by_knowledge"]]
+            details = {**details, "by_knowledge": sizes}
+        told.append({**finding, "details": details})
+    return told
+
+
+def _as_found(size: Facts, finding: Facts | None) -> Facts:
+    if finding is None:
+        return size
+    return {**size, **{side: finding[side] and finding[side]["rate"] for side in ("attack", "control")}}
+
+
 def _curves(details: Facts, people: int, noise: Noise) -> Facts:
     """Areas under curves in steps; shares at a threshold follow from a few control people, and are left out."""
     return {
@@ -265,28 +322,30 @@ def _curves(details: Facts, people: int, noise: Noise) -> Facts:
 # The guiding model
 
 
-def _guide(guide: Facts, held_out: bool, noise: Noise) -> Facts:
+def _guide(guide: Facts, control: int, held_out: bool, noise: Noise) -> Facts:
     """The attacks on the guiding model; people without a target are not asked about, so their number is told in steps.
+
+    The step is that of all control people, and all that follows from how many were asked follows from the told number:
+    an interval in four digits tells the number that it was computed from.
 
     An inverted model is made of the frequent values of members and control people, so all of its rates are in steps.
     """
     if "membership" not in guide:
         return guide
-    others = guide["non_members"]
+    others = _number(guide["non_members"], control, noise.of("non_members"))
     return {
         **guide,
-        "non_members": _number(others, others, noise.of("non_members")),
-        "membership": [_membership(finding, held_out, noise) for finding in guide["membership"]],
-        "inference": [_inverted(finding, held_out, noise) for finding in guide["inference"]],
+        "non_members": others,
+        "membership": [_membership(finding, others, held_out, noise) for finding in guide["membership"]],
+        "inference": [_inverted(finding, others, held_out, noise) for finding in guide["inference"]],
     }
 
 
-def _membership(finding: Facts, held_out: bool, noise: Noise) -> Facts:
+def _membership(finding: Facts, others: int, held_out: bool, noise: Noise) -> Facts:
     exact = MembershipFinding.of(finding)
-    others = _number(exact.non_members, exact.non_members, noise.of("non_members"))
     published = replace(exact, non_members=others)
     if held_out:
-        area = _area(exact.auc, exact.members, exact.non_members, noise.of(exact.model, exact.attack))
+        area = _area(exact.auc, exact.members, others, noise.of(exact.model, exact.attack))
         published = replace(
             published,
             auc=area["value"],
@@ -299,17 +358,18 @@ def _membership(finding: Facts, held_out: bool, noise: Noise) -> Facts:
     return published.to_json()
 
 
-def _inverted(finding: Facts, held_out: bool, noise: Noise) -> Facts:
+def _inverted(finding: Facts, non_members: int, held_out: bool, noise: Noise) -> Facts:
     noise = noise.of(str(finding["name"]))
     attack = Rate(**finding["attack"])
     control = None if finding["control"] is None else Rate(**finding["control"])
-    baseline = _in_steps(Rate(**finding["baseline"]), attack.trials, noise.of("baseline"))
-    others = None if control is None else _in_steps(control, control.trials, noise.of("control"))
-    rates = Rates(_in_steps(attack, attack.trials, noise.of("attack")), others, baseline)
+    named = _in_steps(attack, attack.trials, noise.of("attack"))
+    baseline = _of_so_many(Rate(**finding["baseline"]), named.trials, noise.of("baseline"))
+    others = None if control is None else _in_steps(control, non_members, noise.of("control"))
+    rates = Rates(named, others, baseline)
     published = model_inference.with_rates(finding, rates)
     if held_out:
         near = finding["details"].get("nearness")
-        fewest = attack.trials if control is None else min(attack.trials, control.trials)
+        fewest = named.trials if others is None else min(named.trials, others.trials)
         published["details"] = {
             **finding["details"],
             "labels": None,  # one of them may be that of a single person
@@ -342,7 +402,11 @@ def _in_steps(rate: Rate, asked: int, noise: Noise) -> Rate:
 
     The successes follow from both, so that they tell no more.
     """
-    trials = _number(rate.trials, asked, noise.of("trials"))
+    return _of_so_many(rate, _number(rate.trials, asked, noise.of("trials")), noise)
+
+
+def _of_so_many(rate: Rate, trials: int, noise: Noise) -> Rate:
+    """The share in steps, and an interval, of a told number of people."""
     return _share_in_steps(rate, trials, noise) if trials else wilson(0.0, 0)
 
 

@@ -143,14 +143,17 @@ def step_of(people: int) -> float:
 def associations(content: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """The associations in the source, with noise, and in the release, in the same step so that they can be compared.
 
-    A pair's step follows from the people of whom both values are known, and from how many of them differ, with noise as
+    A pair has the same noise in whichever order the spec names its columns, and whichever of them is sensitive. Its
+    step follows from the people of whom both values are known, and from how many of them differ, with noise as
     well: one of them would else decide it. If these are few, nothing is said of the pair; that it has no association,
     since a column is constant, is told as one of 0. A measure that cannot be negative is the root of a share, which one
     person can move far near 0; so its square is told in steps.
+
+    A pair has the same noise in whichever order the spec names its columns, and whichever of them is sensitive.
     """
     pairs = []
     for pair in content["pairs"]:
-        of_pair, signed = noise.of("associations", *pair["columns"]), pair["measure"] in SIGNED
+        of_pair, signed = noise.of("associations", *sorted(pair["columns"])), pair["measure"] in SIGNED
         apart = dict(zip(pair["columns"], pair["apart"], strict=True))
         step = _step_of_pair(in_steps(pair["people"], DECIDING, of_pair.of("people")), apart, noise)
         told: dict[str, float | None] = {"before": None, "after": None}
@@ -373,27 +376,33 @@ def _together(first: tuple[int, float, float], second: tuple[int, float, float])
 def masking(reports: list[dict[str, Any]] | None, noise: Noise) -> list[dict[str, Any]] | None:
     """The reports of the steps, with coarsened costs, as these are counted from values that are not released.
 
-    A step keeps its noise whatever steps come before it: with that of its place, a spec in which steps are added now
-    and then would tell the same cost with other noise each time.
+    A cost keeps its noise whatever steps come before it, for which other columns the step is, and in which order it
+    names them: else a spec in which any of this is changed would tell the same cost with other noise each time.
     """
     if reports is None:
         return None
     told, of_groups = [], set[str]()  # the columns in which one person has changed what whole groups show
     steps = Counter[str]()
     for report in reports:
-        step = json.dumps([report["technique"], *report.get("columns", ())])
-        of_step = noise.of("masking", step, str(steps[step]))
-        steps[step] += 1
-        if report["technique"] in OF_WHOLE_GROUPS:
+        technique = report["technique"]
+        if technique in OF_WHOLE_GROUPS:
             of_groups |= set(report["columns"])
         costs = {
             name: NOTHING_TOLD | {"measure": cost["measure"]}
             if name in of_groups
-            else _cost(cost, report["technique"], of_step.of("costs", name))
+            else _cost(cost, technique, _of_step(noise, steps, "costs", technique, name))
             for name, cost in report["costs"].items()
         }
+        of_step = _of_step(noise, steps, "linkage", technique, *report.get("columns", ()))
         told.append({**stated(report), "costs": costs, "linkage": _linkage(report["linkage"], of_step)})
     return told
+
+
+def _of_step(noise: Noise, steps: Counter[str], figure: str, technique: str, *columns: str) -> Noise:
+    """The noise of a figure of a step: another one only where the same technique is used on the same columns again."""
+    step = json.dumps([figure, technique, *sorted(columns)])
+    steps[step] += 1
+    return noise.of("masking", step, str(steps[step]))
 
 
 def stated(report: dict[str, Any]) -> dict[str, Any]:
