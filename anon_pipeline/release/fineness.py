@@ -29,7 +29,7 @@ NUMBER, LEFT_OUT = re.compile(r"(?<!\w)\d+(?:[.,]\d+)*(?:e[-+]?\d+)?(?!\w)"), "â
 #: The key of the estimates of unique people in the population.
 ESTIMATES = "population_uniqueness"
 
-#: The facts that a masking step reports, and that follow from its parameters and its key.
+#: The facts of a masking step that follow from its parameters and its key.
 STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "faker", "key_id", "p", "q"}
 #: Facts about the matrix of a step that changes categories, and about groups that are released in place of people.
 FACTS_OF_A_MATRIX, FACTS_OF_GROUPS = {"categories", "least_retention"}, {"groups", "people_left_out", "means_hidden"}
@@ -207,10 +207,8 @@ def risk(before: dict[str, Any], people: int, noise: Noise) -> dict[str, Any] | 
         above = _share_above(before["prosecutor"]["share_above"], people, noise)
         coarsened["prosecutor"] |= {"share_above": above}
     if ESTIMATES in before:
-        estimates = before[ESTIMATES] if some_are_unique else {}
-        coarsened[ESTIMATES] = {
-            name: _estimate(estimate, people, noise.of(ESTIMATES, name)) for name, estimate in estimates.items()
-        }
+        pairs = coarsened.get("records_by_class_size", {}).get("2")
+        coarsened[ESTIMATES] = _estimates(before[ESTIMATES] if some_are_unique else {}, pairs, people, noise)
     return coarsened
 
 
@@ -247,6 +245,22 @@ def _share_above(shares: dict[str, float], people: int, noise: Noise) -> dict[st
     return told
 
 
+def _estimates(estimates: dict[str, Any], pairs: int | None, people: int, noise: Noise) -> dict[str, Any]:
+    """What is told of the estimates of the population's uniques; `pairs` are people in classes of two, as told.
+
+    Without pairs the SNB estimate does not converge, and with the first it does: it is told from three steps of such
+    people on. Dankar's rule takes the smaller of two, so its share is that of what is told of them.
+    """
+    told = {name: _estimate(estimate, people, noise.of(ESTIMATES, name)) for name, estimate in estimates.items()}
+    step = step_at_least(max(math.sqrt(people), 2 / PART_OF_A_STEP))
+    if "snb" in told and pairs is not None and pairs < SURELY * step:
+        told["snb"] |= {"uniques": None, "share": None}
+    if "dankar" in told and told["dankar"]["share"] is not None:
+        shares = [told[of]["share"] for of in ("zayatz", "snb") if of in told]
+        told["dankar"] |= _of_population(None if None in shares else min(shares, default=None), told["dankar"])
+    return told
+
+
 def _estimate(estimate: dict[str, Any], people: int, noise: Noise) -> dict[str, Any]:
     """An estimate of the population's uniques, of which the share is rounded to the step of the people.
 
@@ -256,10 +270,12 @@ def _estimate(estimate: dict[str, Any], people: int, noise: Noise) -> dict[str, 
     of_pitman = estimate["model"] == "pitman" or (
         estimate["model"] == "dankar" and estimate["sampling_fraction"] <= MOST_FOR_PITMAN
     )
-    share = None if of_pitman else coarse(estimate["share"], people, noise)
-    uniques = None if share is None else _two_digits(share * estimate["population"])
     named = {what: estimate[what] for what in ("model", "sampling_fraction", "population")}
-    return named | {"uniques": uniques, "share": share}
+    return named | _of_population(None if of_pitman else coarse(estimate["share"], people, noise), named)
+
+
+def _of_population(share: float | None, of: dict[str, Any]) -> dict[str, Any]:
+    return {"uniques": None if share is None else _two_digits(share * of["population"]), "share": share}
 
 
 def beside_population(risk: dict[str, Any]) -> dict[str, Any]:

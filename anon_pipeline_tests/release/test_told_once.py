@@ -21,7 +21,9 @@ from anon_pipeline.attack.released import Knowledge
 from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline.keys import Key
 from anon_pipeline.plain_json import finite
+from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.release import attack_figures, fineness
+from anon_pipeline.release.facts import risk_of
 from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.spec.parts import Audit
 
@@ -179,6 +181,31 @@ def test_how_many_are_asked_of_an_inverted_model_is_told_once() -> None:
     for noise in NOISES:
         (inverted,) = told([], wider(noise), guide=guide(400))["guide"]["inference"]
         assert inverted["attack"]["trials"] == inverted["baseline"]["trials"]
+
+
+def shares(sizes: list[int], noise: Noise) -> dict[str, Any]:
+    """What is told of each estimate of unique people in the population, of which the table is a fifth."""
+    before = risk_of(ClassStatistics(sizes=np.array(sizes)), 0.2)
+    told_of = fineness.risk(before, sum(sizes), noise)
+    assert told_of is not None
+    return {name: estimate["share"] for name, estimate in told_of["population_uniqueness"].items()}
+
+
+def test_a_rule_that_takes_one_of_two_estimates_tells_it_with_the_same_noise() -> None:
+    drawn = set()
+    for noise in NOISES:
+        estimates = shares([1] * 200 + [2] * 100, noise)
+        assert estimates["dankar"] == min(estimates["zayatz"], estimates["snb"])
+        drawn.add(estimates["dankar"])
+    assert len(drawn) > 3
+
+
+def test_whether_an_estimate_converges_does_not_tell_whether_three_people_are_alike_or_two() -> None:
+    """Of 400 people who are nearly all unique the SNB estimate needs a pair: one person more or less makes it."""
+    without, with_one = ([shares(sizes, noise) for noise in NOISES] for sizes in ([1] * 397 + [3], [1] * 398 + [2]))
+    for name in ("snb", "dankar"):
+        assert {one[name] is None for one in without} == {one[name] is None for one in with_one} == {True}
+    assert {one["zayatz"] is None for one in without} == {False}
 
 
 def test_a_pair_of_columns_has_one_noise_in_either_order() -> None:
