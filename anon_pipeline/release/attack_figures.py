@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anon_pipeline.attack import limits, model_inference
-from anon_pipeline.attack.intersection import OF_WHO_FIT
+from anon_pipeline.attack.intersection import FEWEST, OF_WHO_FIT
+from anon_pipeline.attack.intersection import NAME as INTERSECTION
 from anon_pipeline.attack.membership_inference import MembershipFinding
 from anon_pipeline.attack.rates import BY_KEPT_COLUMNS, NARROW, Rate, Rates, clopper_pearson, known, wilson, with_rates
 from anon_pipeline.attack.roc import Z
@@ -77,6 +78,7 @@ class _Asked:
     members_per_control : members for each control person, of all of them
     random_columns : people who are asked about with random columns at most
     held_out : whether the control people are in no file
+    beside_earlier : what earlier releases tell of all control people, where there are any
     noise : that of figures which are told in steps
     """
 
@@ -86,6 +88,7 @@ class _Asked:
     members_per_control: float
     random_columns: int
     held_out: bool
+    beside_earlier: Rate | None
     noise: Noise
 
 
@@ -104,6 +107,14 @@ def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
             members_per_control=members / max(control, 1),
             random_columns=max(min(control, asked.targets // 4), 1),
             held_out=content["control_kind"] == "held_out",
+            beside_earlier=next(
+                (
+                    Rate(**finding["control"])
+                    for finding in content["findings"]
+                    if finding["name"] == INTERSECTION and finding["control"]
+                ),
+                None,
+            ),
             noise=noise,
         )
         # It learns from members: with one value changed it picks other records for many people, so that no step of its
@@ -113,7 +124,7 @@ def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
         published["findings"] = _by_knowledge_as_found([_finding(finding, of) for finding in findings])
         if "guide" in content:
             published["guide"] = _guide(published["guide"], control, of.held_out, noise.of("guide"))
-        if of.held_out and "bounds" in content:
+        if "bounds" in content:
             upper = asked.bounds_on == "upper_end"
             left_out = "linkage" if len(findings) < len(content["findings"]) else None
             published["bounds"] = [
@@ -167,8 +178,9 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
         others = (
             None if control is None else _some_people(control, of.control, of_control, _trials_of(name, "control", of))
         )
-        if of.held_out and criterion == "linkability":
-            baseline = _at_random(baseline, of)
+        if name == OF_WHO_FIT:
+            named, others = _of_enough(named, others, control, of)
+            baseline = _at_random(baseline, of) if of.held_out else baseline
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
     if control is None or not of.held_out:
         return finding
@@ -219,6 +231,22 @@ def _trials_of(name: str, side: str, of: _Asked) -> Noise:
 
 def _some_people(rate: Rate, asked: int, noise: Noise, noise_of_trials: Noise) -> Rate:
     return _of_so_many(rate, _number(rate.trials, asked, noise_of_trials), noise)
+
+
+def _of_enough(named: Rate, others: Rate | None, control: Rate | None, of: _Asked) -> tuple[Rate, Rate | None]:
+    """Those who fit earlier releases, where they surely are as many as the attack asks for.
+
+    Of fewer it counts nobody, and all control people in their place. Which of both it did must not show where one
+    person decides it, so neither is told within two steps.
+    """
+    if named.trials < FEWEST + 2 * _step_of_number(of.members):
+        named = wilson(0.0, 0)
+    everybody = of.beside_earlier
+    if control is None or others is None or everybody is None:
+        return named, others
+    if control.trials == everybody.trials or others.trials < FEWEST + 2 * _step_of_number(of.control):
+        others = _in_steps(everybody, of.control, of.noise.of(INTERSECTION, "control"))
+    return named, others
 
 
 def _all_but(rate: Rate) -> Rate:
@@ -423,7 +451,11 @@ def _off(step: float, noise: Noise) -> float:
 
 
 def _number(people: int, of: int, noise: Noise) -> int:
-    return in_steps(people, round(step_at_least(math.sqrt(max(of, 1)))), noise)
+    return in_steps(people, _step_of_number(of), noise)
+
+
+def _step_of_number(of: int) -> int:
+    return round(step_at_least(math.sqrt(max(of, 1))))
 
 
 def _share(share: float, people: int, noise: Noise) -> float:

@@ -83,6 +83,40 @@ def test_that_people_fit_earlier_releases_does_not_tell_how_many_people_differ()
     assert len(every) == 1
 
 
+def of_who_fit(members: int, control: int) -> list[Finding]:
+    """Of so many people who fit earlier releases; of fewer than 100 the attack counts nobody, or all control people."""
+    everybody = wilson(150, MEMBERS), wilson(38, CONTROL)
+    named = wilson(0.4 * members, members) if members >= 100 else wilson(0, 0)
+    others = wilson(0.4 * control, control) if control >= 100 else everybody[1]
+    blind, name = known(0.001, MEMBERS), "intersection with earlier releases"
+    return [
+        finding(of, "linkability", Known(("age",)), "picks it", rates)
+        for of, rates in ((name, Rates(*everybody, blind)), (OF_WHO_FIT, Rates(named, others, blind)))
+    ]
+
+
+@pytest.mark.parametrize("kind", ["twin", "held_out"])
+def test_that_a_hundred_people_fit_earlier_releases_does_not_show(kind: str) -> None:
+    for noise in (NO_NOISE, *NOISES[:9]):
+        assert len({json.dumps(told(of_who_fit(99 + more, 300), noise, kind)) for more in (0, 1)}) == 1
+        assert len({json.dumps(told(of_who_fit(300, 99 + more), noise, kind)) for more in (0, 1)}) == 1
+    many = told(of_who_fit(300, 300), kind=kind)["findings"][1]
+    assert (many["attack"]["trials"], many["control"]["trials"]) == (300, 300)
+
+
+def test_a_bound_on_a_twin_does_not_tell_how_many_fit_earlier_releases() -> None:
+    """Members and control people who fit add up to a number of the source, so their rates are told in steps."""
+    every = set()
+    for members in (291, 300, 309):
+        findings = of_who_fit(members, 150)
+        leak = findings[1].leak
+        assert leak is not None
+        exact = max(one.leak.high for one in findings if one.leak is not None)
+        bound = {"name": "linkage", "demand": "d", "measured": exact, "limit": 0.9, "holds": True}
+        every.add(json.dumps(told(findings, kind="twin", bounds=[bound])["bounds"]))
+    assert len(every) == 1
+
+
 def similar(age: int) -> Finding:
     """Of 15 classes of 20 people, of which the first two overlap in ages of 28 to 30.
 
