@@ -148,8 +148,6 @@ def associations(content: dict[str, Any], people: int, noise: Noise) -> dict[str
     well: one of them would else decide it. If these are few, nothing is said of the pair; that it has no association,
     since a column is constant, is told as one of 0. A measure that cannot be negative is the root of a share, which one
     person can move far near 0; so its square is told in steps.
-
-    A pair has the same noise in whichever order the spec names its columns, and whichever of them is sensitive.
     """
     pairs = []
     for pair in content["pairs"]:
