@@ -213,19 +213,14 @@ class DatabaseSchema:
         table = self._named(release, RELEASES)
         manifest = (release.folder / MANIFEST).read_text(encoding="utf-8")
         content = (release.version, release.data_hash, release.manifest_hash, manifest)
-        columns, values = (
-            "version, content_sha256, manifest_sha256, manifest, current",
-            ", ".join(map(literal, content)),
-        )
-        its_line = f"{table} WHERE version = {literal(release.version)}"
+        columns = "version, content_sha256, manifest_sha256, manifest, current"
+        values = f"{', '.join(map(literal, content))}, true"
         cursor.execute(f"UPDATE {table} SET current = false WHERE current")
-        # A line that is there stays, since others may refer to it.
-        cursor.execute(
-            f"UPDATE {table} SET ({columns}, put) = ({values}, true, now()) WHERE version = {literal(release.version)}"
-        )
-        cursor.execute(
-            f"INSERT INTO {table} ({columns}) SELECT {values}, true WHERE NOT EXISTS (SELECT 1 FROM {its_line})"
-        )
+        # A line of this version stays, also another home's, since others may refer to it.
+        of_version = f"version = {literal(release.version)}"
+        cursor.execute(f"UPDATE {table} SET ({columns}, put) = ({values}, now()) WHERE {of_version}")
+        is_there = f"EXISTS (SELECT 1 FROM {table} WHERE {of_version})"
+        cursor.execute(f"INSERT INTO {table} ({columns}) SELECT {values} WHERE NOT {is_there}")
         cursor.execute(f"COMMENT ON TABLE {table} IS 'The releases that were put here, with their manifests'")
 
     def _describe(self, cursor: Cursor, release: Release, name: str, file: Path) -> None:

@@ -16,8 +16,6 @@ from anon_pipeline.tables import Domain
 
 #: The group of people for whom the release shows no value.
 NOT_NAMED = "not told"
-
-
 #: The group of people whose class shows a range or a set, and no single value that stands for it.
 NO_SINGLE_VALUE = "no single value"
 

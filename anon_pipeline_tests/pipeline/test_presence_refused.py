@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -78,3 +79,21 @@ def test_classes_of_one_interval_are_one_to_who_knows_the_population(
     question = asked(tmp_path, engine, demand, {1: (1, 9), 5: (1, 9)})
     assert question.table["class_holds"].tolist() == holds
     assert question.measured == pytest.approx(8 / 36)
+
+
+@pytest.mark.parametrize(("oldest", "told"), [([10], 1), ([10, 10], 0)])
+def test_an_end_that_one_of_the_population_has_is_told(
+    tmp_path: Path,
+    engine: DuckDBEngine,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    oldest: list[int],
+    told: int,
+) -> None:
+    """Who alone is 10 years old is in the table; of two people of that age each is with a chance of a half."""
+    monkeypatch.setattr(sys.modules[__name__], "AGES", AGES + oldest)
+    with caplog.at_level("WARNING", "anon_pipeline"):
+        question = asked(tmp_path, engine, {"min": 0, "max": 0.5}, {1: (1, 4), 5: (3, 10)})
+    assert question.table["class_holds"].tolist() == [1, 1]
+    warned = [record.getMessage() for record in caplog.records if "delta_presence" in record.getMessage()]
+    assert ["1 end or category of classes is that of so few people" in sentence for sentence in warned] == [True] * told
