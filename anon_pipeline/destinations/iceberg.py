@@ -23,6 +23,7 @@ from anon_pipeline.destinations.lake import (
     working,
 )
 from anon_pipeline.destinations.rows import rows_of, same_rows
+from anon_pipeline.engine.object_stores import CATALOGUE_OR_STORE
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import scratch
 from anon_pipeline.release.publish import DATA
@@ -50,12 +51,12 @@ class IcebergTable:
         self._catalogue, _, self._name = name.partition(".")
 
     def holds(self, release: Release) -> bool:
-        with working(self._label):
+        with working(self._label, CATALOGUE_OR_STORE):
             table = self._table(release)
             return table is not None and _says(table, release)
 
     def put(self, release: Release) -> None:
-        with working(self._label):
+        with working(self._label, CATALOGUE_OR_STORE):
             rows = rows_of(release.folder / DATA)
             table = self._table(release) or self._new_table(release, rows.schema)
             self._require_lists(table)
@@ -65,7 +66,7 @@ class IcebergTable:
             _tag(table, release)
 
     def problems(self, release: Release, scratch: Path) -> list[str]:
-        with working(self._label):
+        with working(self._label, CATALOGUE_OR_STORE):
             table = self._table(release)
             if table is None:
                 return ["the table is gone"]
@@ -74,7 +75,7 @@ class IcebergTable:
             return found or ([] if _says(table, release) else [HOLDS_ANOTHER])
 
     def take_back(self, release: Release) -> str:
-        with working(self._label):
+        with working(self._label, CATALOGUE_OR_STORE):
             table = self._table(release)
             if table is None:
                 return ABSENT
@@ -92,7 +93,7 @@ class IcebergTable:
         )
 
     def remains(self, release: Release) -> bool:
-        with working(self._label):
+        with working(self._label, CATALOGUE_OR_STORE):
             table = self._table(release)
             return table is not None and any(
                 _release_behind(table, snapshot) == named_by(release) for snapshot in table.snapshots()

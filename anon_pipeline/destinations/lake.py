@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from anon_pipeline.destinations.base import Release
-from anon_pipeline.engine.object_stores import asking, sentence
+from anon_pipeline.engine.object_stores import STORE, asking, sentence
 from anon_pipeline.errors import InputError, Unavailable
 
 #: Keys in the metadata of a state; they name the release whose rows it has.
@@ -49,8 +49,12 @@ def named_in(metadata: Mapping[str, Any]) -> Named | None:
 
 
 @contextmanager
-def working(label: str) -> Iterator[None]:
+def working(label: str, place: str = STORE) -> Iterator[None]:
     """A block in which a library works; its messages never leave it, since they may quote a row or a credential.
+
+    Parameters
+    ----------
+    place : what may not have answered
 
     Raises
     ------
@@ -76,7 +80,7 @@ def working(label: str) -> Iterator[None]:
                 raise Unavailable(f"{label}: somebody else changed the table at the same time; deliver again") from None
             if kind.startswith("NoSuch") or isinstance(error, ValueError | KeyError | TypeError | NotImplementedError):
                 raise InputError(f"{label}: the table cannot be written or read: the library reported {kind}") from None
-            raise Unavailable(f"{label}: the library reported {kind}; {sentence(error)}") from None
+            raise Unavailable(f"{label}: the library reported {kind}; {sentence(error, place)}") from None
         except BaseException as error:
             if type(error).__name__ != PANIC:
                 raise

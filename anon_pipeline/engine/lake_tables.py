@@ -15,7 +15,16 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 
-from anon_pipeline.engine.object_stores import BATCH_ROWS, asking, s3_endpoint, s3_region, sentence, write_batches
+from anon_pipeline.engine.object_stores import (
+    BATCH_ROWS,
+    CATALOGUE_OR_STORE,
+    STORE,
+    asking,
+    s3_endpoint,
+    s3_region,
+    sentence,
+    write_batches,
+)
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.spec import Source
 from anon_pipeline.spec.locations import is_address
@@ -241,7 +250,8 @@ def _sentence(source: Source, error: Exception) -> InputError:
     is_here = source.location is not None and not is_address(source.location)
     if is_here or isinstance(error, ValueError | KeyError | TypeError):
         return InputError(f"{source.path}: cannot be read as {source.table_format}: the library reported {kind}")
-    return Unavailable(f"{source.path}: {sentence(error)}")
+    place = CATALOGUE_OR_STORE if source.location is None else STORE
+    return Unavailable(f"{source.path}: {sentence(error, place)}")
 
 
 def _with_our_messages(source: Source, batches: Any) -> Iterator[pa.RecordBatch]:

@@ -36,6 +36,8 @@ CONNECT_SECONDS, ANSWER_SECONDS, ATTEMPTS, GIVE_UP_SECONDS = 10, 60, 3, 30
 S3_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
 S3_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 GS_ENDPOINT, AZURE_ACCOUNT, AZURE_KEY = "STORAGE_EMULATOR_HOST", "AZURE_STORAGE_ACCOUNT", "AZURE_STORAGE_KEY"
+#: What our messages name that gave no answer.
+STORE, CATALOGUE_OR_STORE = "the store", "the catalogue or the store"
 #: Words in libraries' messages when a store denies access.
 NOT_LET_IN = re.compile(
     r"ACCESS_DENIED|FORBIDDEN|INVALID_ACCESS_KEY|SIGNATURE|TOKEN|\b40[13]\b|PERMISSION.DENIED|UNAUTHENTICATED|CREDENTIAL"
@@ -186,13 +188,13 @@ def asking(label: str) -> Iterator[None]:
         raise Unavailable(f"{label}: {sentence(error)}") from None
 
 
-def sentence(error: Exception) -> str:
-    """Our message for a library's error: whether access was denied, or there was no answer."""
+def sentence(error: Exception, place: str = STORE) -> str:
+    """Our message for a library's error: whether access was denied, or the place gave no answer."""
     if NOT_LET_IN.search(str(error)):
         return (
-            "the store does not take these credentials, or they may not read this (docs/sources.md says where they lie)"
+            f"{place} does not take these credentials, or they may not read this (docs/sources.md says where they lie)"
         )
-    return "the store cannot be reached, or has ended the connection; check its address, and the endpoint if one is set"
+    return f"{place} cannot be reached, or has ended the connection; check its address, and the endpoint if one is set"
 
 
 def _objects(store: FileSystem, address: str) -> list[StoredObject]:

@@ -11,6 +11,7 @@ import pytest
 
 from anon_pipeline.destinations import delivery, record
 from anon_pipeline.destinations.base import Release
+from anon_pipeline.destinations.iceberg import IcebergTable
 from anon_pipeline.destinations.lake import WITHDRAWN, metadata_of, working
 from anon_pipeline.errors import InputError, Unavailable
 from anon_pipeline.home import Home
@@ -143,6 +144,18 @@ def test_an_error_of_a_library_is_told_in_our_words(error: Exception, lasting: b
     assert sentence in str(told.value)
     assert "Ottilie" not in str(told.value)
     assert isinstance(told.value, Unavailable) is not lasting
+
+
+def test_an_iceberg_table_that_gives_no_answer_may_lie_in_a_catalogue_that_gives_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def away(self: IcebergTable, release: Release) -> None:
+        raise RuntimeError("Ottilie")
+
+    monkeypatch.setattr(IcebergTable, "_table", away)
+    release = Release(DATASET, "v1", Path(), "0" * 64, current=True)
+    with pytest.raises(Unavailable, match="RuntimeError; the catalogue or the store cannot be reached"):
+        IcebergTable("nightly.clinic.people").holds(release)
 
 
 def test_too_little_memory_is_no_matter_of_a_table() -> None:

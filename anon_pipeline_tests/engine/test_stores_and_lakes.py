@@ -41,7 +41,8 @@ IN_A_CATALOGUE = Source(iceberg="hospital.clinic.people")
 OLD = Source(delta="people", version=9)
 DELTA_IN_A_STORE, OLD_IN_A_STORE = Source(delta="s3://clinic/people"), Source(delta="s3://clinic/people", version=9)
 NOT_SUPPORTED, NO_VERSION, NO_TABLE = "is written in a way that", "has no version 9", "there is no such table"
-CANNOT, AWAY = "cannot be read as", "the store cannot be reached"
+CANNOT, AWAY = "cannot be read as", ": the store cannot be reached"
+NO_CATALOGUE = ": the catalogue or the store cannot be reached, or has"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ CANNOT, AWAY = "cannot be read as", "the store cannot be reached"
         (OLD_IN_A_STORE, RuntimeError("x"), AWAY, False),
         (ICEBERG, RuntimeError("x"), f"{CANNOT} iceberg: the library reported RuntimeError", True),
         (IN_A_STORE, RuntimeError("x"), AWAY, False),
-        (IN_A_CATALOGUE, RuntimeError("x"), AWAY, False),
+        (IN_A_CATALOGUE, RuntimeError("x"), NO_CATALOGUE, False),
         (IN_A_STORE, ValueError("x"), CANNOT, True),
         (IN_A_STORE, KeyError("x"), CANNOT, True),
         (DELTA, TypeError("x"), f"{CANNOT} delta: the library reported TypeError", True),

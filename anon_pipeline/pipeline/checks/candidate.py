@@ -36,6 +36,8 @@ CANDIDATE_CHECKS = {
 }
 #: The remedy where the code itself is at fault.
 FAULT = "nothing was published; run anonymized_table again, and if it fails again report a fault of this package"
+#: The tree has counted a demand by its own classes already, and they held.
+NOT_AS_GROUPED = "run anonymizer_tree again, and if it fails again report a fault of this package"
 DEMAND = "Every class of the stored candidate meets this demand of the spec."
 
 
@@ -91,7 +93,7 @@ def _demands(
                 "ExpectColumnMinToBeBetween",
                 {"column": "class_size", "min_value": spec.k},
                 pd.DataFrame({"class_size": counts.sizes}),
-                remedy="nothing was published; run anonymizer_tree again",
+                remedy=f"nothing was published; {NOT_AS_GROUPED}",
             )
             continue
         yield Question(
@@ -113,7 +115,7 @@ def _what_helps(demand: Demand, finding: Finding) -> str:
             "intervals of classes that were merged hold people of other classes as well, of whom fewer are in the "
             "table; lower the min of delta_presence (with 0 this does not happen)"
         )
-    return "run anonymizer_tree again"
+    return NOT_AS_GROUPED
 
 
 def _warn_of_ends(spec: ReleaseSpec, told: int) -> None:
