@@ -78,7 +78,7 @@ class _Asked:
     members_per_control : members for each control person, of all of them
     random_columns : people who are asked about with random columns at most
     held_out : whether the control people are in no file
-    beside_earlier : what earlier releases tell of all control people, where there are any
+    beside_earlier : what earlier releases tell of all people asked about, in the release and not, where it is known
     noise : that of figures which are told in steps
     """
 
@@ -88,7 +88,7 @@ class _Asked:
     members_per_control: float
     random_columns: int
     held_out: bool
-    beside_earlier: Rate | None
+    beside_earlier: tuple[Rate, Rate] | None
     noise: Noise
 
 
@@ -109,7 +109,7 @@ def audit(content: Facts | None, asked: Audit, noise: Noise) -> Facts | None:
             held_out=content["control_kind"] == "held_out",
             beside_earlier=next(
                 (
-                    Rate(**finding["control"])
+                    (Rate(**finding["attack"]), Rate(**finding["control"]))
                     for finding in content["findings"]
                     if finding["name"] == INTERSECTION and finding["control"]
                 ),
@@ -179,7 +179,7 @@ def _finding(finding: Facts, of: _Asked) -> Facts:
             None if control is None else _some_people(control, of.control, of_control, _trials_of(name, "control", of))
         )
         if name == OF_WHO_FIT:
-            named, others = _of_enough(named, others, control, of)
+            named, others = _of_enough(named, others, of)
             baseline = _at_random(baseline, of) if of.held_out else baseline
         return with_rates(finding, Rates(named, others, known(baseline.rate, named.trials)))
     if control is None or not of.held_out:
@@ -233,19 +233,24 @@ def _some_people(rate: Rate, asked: int, noise: Noise, noise_of_trials: Noise) -
     return _of_so_many(rate, _number(rate.trials, asked, noise_of_trials), noise)
 
 
-def _of_enough(named: Rate, others: Rate | None, control: Rate | None, of: _Asked) -> tuple[Rate, Rate | None]:
-    """Those who fit earlier releases, where they surely are as many as the attack asks for.
+def _of_enough(named: Rate, others: Rate | None, of: _Asked) -> tuple[Rate, Rate | None]:
+    """Those who fit earlier releases, where they surely are as many as the attack asks for, and not everybody.
 
     Of fewer it counts nobody, and all control people in their place. Which of both it did must not show where one
-    person decides it, so neither is told within two steps.
+    person decides it, so neither is told within two steps. Where by their told number everybody fits, what is told of
+    everybody stands here: with noise of its own the same number would be told twice, and if only the very number of
+    everybody were told so, a single person who does not fit would show.
     """
     if named.trials < FEWEST + 2 * _step_of_number(of.members):
         named = wilson(0.0, 0)
-    everybody = of.beside_earlier
-    if control is None or others is None or everybody is None:
+    if of.beside_earlier is None or others is None:
         return named, others
-    if control.trials == everybody.trials or others.trials < FEWEST + 2 * _step_of_number(of.control):
-        others = _in_steps(everybody, of.control, of.noise.of(INTERSECTION, "control"))
+    everybody, every_other = of.beside_earlier
+    if named.trials > of.members - _step_of_number(of.members):
+        named = _share_in_steps(everybody, everybody.trials, of.noise.of(INTERSECTION, "attack"))
+    step = _step_of_number(of.control)
+    if others.trials < FEWEST + 2 * step or others.trials > of.control - step:
+        others = _in_steps(every_other, of.control, of.noise.of(INTERSECTION, "control"))
     return named, others
 
 

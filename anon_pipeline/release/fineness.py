@@ -14,6 +14,7 @@ import json
 import math
 import re
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 from anon_pipeline.privacy.risk import BUCKETS
@@ -310,21 +311,16 @@ def utility(content: dict[str, Any], noise: Noise) -> dict[str, Any]:
     coarsened: dict[str, Any] = rounded(content)
     if content.get("calibration"):
         coarsened["calibration"] = _calibration(content["calibration"], content["rows"], content["task"])
-    coarsened |= (
-        {
-            "targets": {
-                name: utility(of_target, noise.of("targets", name)) for name, of_target in content["targets"].items()
-            }
-        }
-        if "targets" in content
-        else {}
-    )
+    if "targets" in content:
+        of_targets = content["targets"].items()
+        coarsened["targets"] = {name: utility(of, noise.of("targets", name)) for name, of in of_targets}
     if "subgroups" in content:
+        groups = [group for group in content["subgroups"] or [] if "accuracy" in group["metrics"]]
         told = [
             _difference_of(group, content["rows"], noise.of("subgroups", group["column"], group["value"]))
-            for group in content["subgroups"] or []
-            if "accuracy" in group["metrics"]
+            for group in groups
         ]
+        _tell_once(told, Counter(group["column"] for group in groups), content["rows"])
         coarsened["subgroups"] = [group for group in told if group is not None]
     return coarsened
 
@@ -343,6 +339,13 @@ def _difference_of(group: dict[str, Any], rows: int, noise: Noise) -> dict[str, 
     people = coarse(group["people"], rows, noise.of("people"))
     named = {"column": group["column"], "value": group["value"], "people": people}
     return named | {"step": step_of(counting), "metrics": {"accuracy": {"difference": difference}}}
+
+
+def _tell_once(told: list[dict[str, Any] | None], groups: Counter[str], rows: int) -> None:
+    """Of two groups that hold everybody, the second has those whom the first has not: it is the same number."""
+    for first, second in pairwise(told):
+        if first and second and first["column"] == second["column"] and groups[first["column"]] == 2:
+            second["people"] = coarse(rows - first["people"], rows, NO_NOISE)
 
 
 def _calibration(measured: dict[str, Any], rows: int, task: str) -> dict[str, Any]:

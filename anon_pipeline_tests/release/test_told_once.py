@@ -104,6 +104,21 @@ def test_that_a_hundred_people_fit_earlier_releases_does_not_show(kind: str) -> 
     assert (many["attack"]["trials"], many["control"]["trials"]) == (300, 300)
 
 
+def test_that_everybody_fits_earlier_releases_does_not_show() -> None:
+    """Told as everybody is where all fit, and with other noise where all but one do, it ruled out either."""
+    everybody = wilson(150, MEMBERS), wilson(38, CONTROL)
+    blind, name = known(0.001, MEMBERS), "intersection with earlier releases"
+    for missing in (0, 1):
+        fit = wilson(150, MEMBERS - missing), wilson(38, CONTROL - missing)
+        findings = [
+            finding(of, "linkability", Known(("age",)), "picks it", Rates(*rates, blind))
+            for of, rates in ((name, everybody), (OF_WHO_FIT, fit))
+        ]
+        for noise in NOISES:
+            of_all, of_fitting = told(findings, noise)["findings"]
+            assert [of_all[of] for of in ("attack", "control")] == [of_fitting[of] for of in ("attack", "control")]
+
+
 def test_a_bound_on_a_twin_does_not_tell_how_many_fit_earlier_releases() -> None:
     """Members and control people who fit add up to a number of the source, so their rates are told in steps."""
     every = set()
@@ -273,3 +288,20 @@ def test_a_cost_has_one_noise_however_columns_are_put_into_steps() -> None:
         assert first["costs"]["age"] == third["costs"]["age"]
         again += first["costs"]["age"] == first["costs"]["income"]
     assert again < 12
+
+
+def test_two_groups_that_hold_everybody_are_counted_with_one_noise() -> None:
+    """How many are women is how many of all are not men."""
+    change = {"accuracy": {"difference": {"mean": 0.01}}}
+    sizes = {"sex": (300, 450), "city": (200, 250, 300)}
+    groups = [
+        {"column": column, "value": str(place), "people": people, "metrics": change}
+        for column, of in sizes.items()
+        for place, people in enumerate(of)
+    ]
+    sums = set()
+    for noise in NOISES:
+        men, women, *cities = fineness.utility({"rows": 750, "subgroups": groups}, noise)["subgroups"]
+        assert men["people"] + women["people"] == 750
+        sums.add(sum(city["people"] for city in cities))
+    assert len(sums) > 1
