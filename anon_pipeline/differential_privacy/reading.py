@@ -85,17 +85,32 @@ def source_versions(spec: ReleaseSpec, key: Key) -> tuple[str, ...]:
     # Keys that were added to specs later, and are not stated, are left out: kept answers would else be paid for again.
     # For some hours of its history the program did not leave out `symbols`.
     hidden = (spec.source.unstated, spec.source.unstated - {"symbols"})
-    read_as = [spec.source.model_dump(mode="json", exclude=exclude) for exclude in hidden]
+    read_as = [[spec.source.model_dump(mode="json", exclude=exclude)] for exclude in hidden]
+    if types := _types(spec):  # former versions left these out
+        read_as.insert(0, [*read_as[0], types])
     return tuple(key.derived("source version", name).hex() for name in dict.fromkeys(map(content, read_as)))
 
 
-def _content(spec: ReleaseSpec) -> Callable[[dict[str, Any]], str]:
+def _types(spec: ReleaseSpec) -> dict[str, str]:
+    """The types that decide how a source is read: whether 1 is a code or its label, and what a condition compares.
+
+    A column whose public domain has numbers is one of numbers, whatever the spec says.
+    """
+    domains = asked_of(spec).domains
+    return {
+        name: column.type.value
+        for name, column in spec.columns.items()
+        if column.type is not None and not (name in domains and domains[name].numeric)
+    }
+
+
+def _content(spec: ReleaseSpec) -> Callable[[list[Any]], str]:
     """A function from how a source is read to a hash of that and of its content, which is read only once."""
     if not spec.source.is_file:
         answer = state_of_source(spec.source, spec.folder)
         if answer is None:
             raise InputError("source.changed: is missing; noisy answers are kept by what it says of the table")
-        return lambda read_as: _sha256(json.dumps([read_as, answer], default=str))
+        return lambda read_as: _sha256(json.dumps([*read_as, answer], default=str))
     path = spec.source_path
     if not path.exists():
         raise InputError(f"source.path: {spec.source.path}: there is no such file or folder beside the spec")
@@ -104,7 +119,7 @@ def _content(spec: ReleaseSpec) -> Callable[[dict[str, Any]], str]:
         hashed = "".join(f"{_place(file, path)}\0{sha256_of(file)}\0" for file in files_of(spec))
     except OSError as error:
         raise InputError(f"source.path: {spec.source.path}: cannot be read ({error.strerror})") from None
-    return lambda read_as: _sha256(json.dumps([read_as, written], default=str) + hashed)
+    return lambda read_as: _sha256(json.dumps([*read_as, written], default=str) + hashed)
 
 
 def files_of(spec: ReleaseSpec) -> list[Path]:
