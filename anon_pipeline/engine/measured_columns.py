@@ -65,7 +65,11 @@ def _as_measured(
     column: Column,
     written: Source,
 ) -> str:
-    """A column as numbers or dates where all its fields are: as SQL writes them, or else as the spec says."""
+    """A column as numbers or dates where all its fields are: as SQL writes them, or as the spec says.
+
+    Where both fit, dates are those of SQL, and numbers those of the spec: 1.200 beside 900 is more than that where the
+    point divides thousands, and SQL leaves out the zeros of a fraction.
+    """
     texts = [quoted(name)]
     with suppress(InputError):  # numbers with several symbols are none
         texts.append(stated_value(connection, opened.relation, written, name, column))
@@ -73,7 +77,7 @@ def _as_measured(
     if column.type is ColumnType.DATE:
         kinds.reverse()  # 31121999 may be a day
     for kind in kinds:
-        for text in texts:
+        for text in reversed(texts) if kind is ColumnType.NUMERIC else texts:
             if (value := _read(reader, opened, text, kind, column.type)) is not None:
                 return value
     return quoted(name)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import sha256_of
 from anon_pipeline.release.ledger import CLASSES, DATA, MANIFEST
-from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 #: The name of a spec in its folder, which stands before that of a manifest.
 SPEC = "release.yaml"
@@ -80,7 +80,8 @@ def spec_to_judge_by(path: Path) -> ReleaseSpec:
     """
     if path.is_dir() and not (path / SPEC).exists() and (path / MANIFEST).is_file():
         path = path / MANIFEST
-    policy = _read(path).get("spec") if path.suffix == ".json" and path.is_file() else None
+    content = _read(path) if path.suffix == ".json" and path.is_file() else {}
+    policy = content.get("spec")
     if not isinstance(policy, dict):
         return ReleaseSpec.load(path)
     if "privacy" not in policy:
@@ -102,7 +103,27 @@ def spec_to_judge_by(path: Path) -> ReleaseSpec:
         raise InputError(
             f"{path}: a demand is on a population, whose table no manifest has; take the publisher's release.yaml"
         )
-    return spec
+    return _with_found_types(spec, content.get("source"))
+
+
+def _with_found_types(spec: ReleaseSpec, source: Any) -> ReleaseSpec:
+    """The spec with the types that the run found of sensitive columns without a stated one.
+
+    A text file does not tell whether 1 to 5 are numbers or codes, and along an order values are nearer to each other.
+    """
+    found = source.get("columns") if isinstance(source, dict) else None
+    listed = [of for of in found if isinstance(of, dict)] if isinstance(found, list) else []
+    types = {str(of.get("name")): str(of.get("type")) for of in listed}
+    masked = {name for step in spec.steps for name in step.used}
+    columns = {
+        name: column.model_copy(update={"type": ColumnType(types[name])})
+        for name, column in spec.columns.items()
+        if column.role is Role.SENSITIVE
+        and column.type is None
+        and not (column.steps or column.made or name in masked)
+        and types.get(name) in list(ColumnType)
+    }
+    return spec.model_copy(update={"columns": {**spec.columns, **columns}})
 
 
 def _as_written(policy: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from anon_pipeline_tests.people import write_spec
 TOWNS = [town for town in "abc" for _ in range(4)]
 DAYS = [date(1999, 1, 5) + timedelta(days=41 * place) for place in range(12)]
 NUMBERS = [place * 412.5 for place in range(12)]
+WHOLE = [place * 300 for place in range(12)]  # from 1.200 on, which is also a number as SQL writes it
 DATE = {"role": "sensitive", "type": "date"}
 NUMBER = {"role": "sensitive", "type": "numeric"}
 
@@ -57,12 +58,24 @@ def judged(engine: DuckDBEngine, folder: Path, fields: list[Any], said: Any, sou
         (DAYS, [f"{day:%d%m%Y}" for day in DAYS], {**DATE, "format": "%d%m%Y"}, {}),
         (DAYS, [str(day) for day in DAYS], {**DATE, "format": "%d.%m.%Y"}, {}),
         (NUMBERS, [german(number) for number in NUMBERS], NUMBER, {"decimal": ",", "thousands": "."}),
+        (WHOLE, [german(number).removesuffix(",0") for number in WHOLE], NUMBER, {"decimal": ",", "thousands": "."}),
         (NUMBERS, [f"{number} €" for number in NUMBERS], NUMBER, {"symbols": ["€"]}),
         (NUMBERS, [str(number) for number in NUMBERS], NUMBER, {"decimal": ",", "thousands": "."}),
         ([None, *NUMBERS[1:]], ["?", *map(str, NUMBERS[1:])], NUMBER, {"missing": ["?"]}),
         ([None, *DAYS[1:]], ["k. A.", *map(str, DAYS[1:])], {**DATE, "missing": ["k. A."]}, {}),
     ],
-    ids=["day first", "month first", "digits", "ISO", "comma", "symbol", "point", "marker", "marker of the column"],
+    ids=[
+        "day first",
+        "month first",
+        "digits",
+        "ISO",
+        "comma",
+        "thousands",
+        "symbol",
+        "point",
+        "marker",
+        "marker of the column",
+    ],
 )
 def test_a_text_file_has_the_figures_of_the_values_that_the_spec_says_stand_in_it(
     engine: DuckDBEngine, tmp_path: Path, values: list[Any], fields: list[str], said: Any, source: dict[str, Any]

@@ -168,6 +168,25 @@ def test_the_manifests_of_the_examples_are_read(tmp_path: Path, dataset: str) ->
     assert (read.privacy, read.released) == (spec.privacy, spec.released)
 
 
+def test_a_column_without_a_stated_type_has_the_one_that_the_run_found(tmp_path: Path) -> None:
+    """Codes from 1 to 5, texts in a Parquet file, were numbers in its export, whose values are nearer to each other."""
+    columns = COLUMNS | {
+        "ward": {"role": "sensitive"},
+        "stay": {"role": "sensitive", "steps": [{"technique": "round"}]},
+    }
+    columns["stay"]["steps"][0]["to"] = 5
+    file = manifest(tmp_path, spec_of(columns=columns).policy())
+    found = [
+        {"name": name, "role": "sensitive", "type": kind}
+        for name, kind in {"ward": "categorical", "ill": "numeric", "stay": "numeric", "seen": "date"}.items()
+    ]
+    file.write_text(json.dumps({**json.loads(file.read_text()), "source": {"columns": found}}))
+    read = {name: column.type for name, column in spec_to_judge_by(file).columns.items()}
+    assert (read["ward"], read["ill"], read["seen"]) == ("categorical", "numeric", "date")
+    assert read["stay"] is None  # what a step shows may be of another type
+    assert read["town"] is None
+
+
 def test_a_spec_in_a_folder_stands_before_a_manifest(folder: Path) -> None:
     """Whoever names the folder of a release as the spec means its manifest."""
     say(folder, spec=spec_of().policy())
