@@ -31,10 +31,10 @@ def content_of(table: Path, columns: Sequence[str], of: Callable[[pa.RecordBatch
     of : says of a batch of rows which of them count, shape (n,)
     """
     content, names = ContentHash(), sorted(columns)
-    for rows in stored_rows(table):
+    for every in stored_rows(table):
+        rows = every.filter(pa.array(of(every)))  # before: one who does not count may have a number that is not widened
         hashes = row_hashes([_widest(rows.column(name)) for name in names], names)
-        counted = of(rows)
-        content.add(hashes[:, counted], np.ones(int(counted.sum()), dtype=np.int64))
+        content.add(hashes, np.ones(len(rows), dtype=np.int64))
     return content.hexadecimal((name, "") for name in names)
 
 
