@@ -97,8 +97,9 @@ def told_by_ends(
 ) -> int:
     """How many ends of intervals and listed categories tell who is in the table, with a chance above `most`.
 
-    An end is mostly the value of somebody who is released, and a listed category that of two. Of m people of the
-    population inside a class's box who have it, each is then in the table with a chance of 1/m, or 2/m.
+    An end is mostly the value of somebody who is released, and a listed category that of two, as it is that some have
+    no number. Of m people of the population inside a class's box who have it, each is then in the table with a chance
+    of 1/m, or 2/m.
 
     Parameters
     ----------
@@ -112,28 +113,31 @@ def told_by_ends(
     told = 0
     for row in range(len(classes)):
         matching = np.flatnonzero(np.logical_and.reduce([fits[row][place] for fits, place in inside_columns]))
-        for name, values in known.items():
-            least = 1 if f"{name}_low" in classes else 2
-            for value in shown[name][row]:
-                alike = int(people[matching][values[matching] == value].sum())
-                told += 0 < alike * most < least
+        for name, (values, missing) in known.items():
+            for value, least in shown[name][row].items():
+                has_it = missing[matching] if value is None else (values[matching] == value) & ~missing[matching]
+                told += 0 < int(people[matching][has_it].sum()) * most < least
     return told
 
 
-def _known_values(classes: pd.DataFrame, name: str, column: pd.Series) -> np.ndarray:
-    """The values of a population's column as `_shown_values` has them; of no use where a number is missing."""
-    if f"{name}_low" not in classes:
-        return np.array([None if pd.isna(value) else str(value) for value in column], dtype=object)
-    number, missing = _coded(column)
-    return np.where(missing, np.nan, number) if missing.any() else number
+def _known_values(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, BoolArray]:
+    """The values of a population's column as `_shown_values` has them, and which are missing."""
+    if f"{name}_low" in classes:
+        return _coded(column)
+    missing = column.isna().to_numpy(bool)
+    return np.array([str(value) for value in column], dtype=object), missing
 
 
-def _shown_values(classes: pd.DataFrame, name: str) -> list[set[Any]]:
-    """The ends of each class that are told, or its categories."""
+def _shown_values(classes: pd.DataFrame, name: str) -> list[dict[Any, int]]:
+    """The ends of each class that are told, or its categories, None for missing, with how many members have each."""
     if f"{name}_low" not in classes:
-        return [{None if value is None else str(value) for value in named} for named in classes[f"{name}_values"]]
+        return [{None if value is None else str(value): 2 for value in named} for named in classes[f"{name}_values"]]
     ends = [_coded(classes[f"{name}_{end}"]) for end in ("low", "high")]
-    return [{number[row].item() for number, absent in ends if not absent[row]} for row in range(len(classes))]
+    some_missing = classes[f"{name}_missing"].fillna(False).to_numpy(bool)
+    return [
+        {number[row].item(): 1 for number, absent in ends if not absent[row]} | ({None: 2} if some_missing[row] else {})
+        for row in range(len(classes))
+    ]
 
 
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:

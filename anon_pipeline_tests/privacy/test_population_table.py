@@ -84,6 +84,22 @@ def test_ends_and_categories_that_few_of_the_population_have_tell_who_is_in_the_
     assert told_by_ends(classes, ["age", "town"], pd.concat([population] * 40), 0.1) == 0
 
 
+@pytest.mark.parametrize(("without", "is_told", "told"), [(2, True, 1), (4, True, 0), (2, False, 0), (2, None, 0)])
+def test_that_some_have_no_number_is_told_of_two(without: int, is_told: bool | None, told: int) -> None:
+    """Two of the population who match have no age, and two of the class: both are released."""
+    classes = pd.DataFrame(
+        {
+            "class_size": [6],
+            "age_low": pd.array([20], dtype="Int64"),
+            "age_high": pd.array([29], dtype="Int64"),
+            "age_missing": pd.array([is_told], dtype="boolean"),
+        }
+    )
+    ages = [*[20] * 4, *[29] * 4, 25, *[None] * without]
+    population = pd.DataFrame({"age": pd.array(ages, dtype="Int64"), PEOPLE: 1})
+    assert told_by_ends(classes, ["age"], population, 0.5) == told
+
+
 def test_ends_are_looked_at_where_the_table_is_not_to_tell_who_is_in_it(tmp_path: Path, engine: DuckDBEngine) -> None:
     pd.DataFrame({"age": [1, 2, 2], "t": ["a", "b", "b"]}).to_csv(tmp_path / "p.csv", index=False)
     pd.DataFrame({"age": [1, 2, 2, 2, 2]}).to_csv(tmp_path / "population.csv", index=False)
