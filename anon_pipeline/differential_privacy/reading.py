@@ -86,21 +86,23 @@ def source_versions(spec: ReleaseSpec, key: Key) -> tuple[str, ...]:
     # For some hours of its history the program did not leave out `symbols`.
     hidden = (spec.source.unstated, spec.source.unstated - {"symbols"})
     read_as = [[spec.source.model_dump(mode="json", exclude=exclude)] for exclude in hidden]
-    if types := _types(spec):  # former versions left these out
-        read_as.insert(0, [*read_as[0], types])
+    # Types are in the first alone, also where none is stated: what is kept under the others is found whatever they are.
+    read_as.insert(0, [*read_as[0], _types(spec)])
     return tuple(key.derived("source version", name).hex() for name in dict.fromkeys(map(content, read_as)))
 
 
 def _types(spec: ReleaseSpec) -> dict[str, str]:
     """The types that decide how a source is read: whether 1 is a code or its label, and what a condition compares.
 
-    A column whose public domain has numbers is one of numbers, whatever the spec says.
+    A column whose public domain has numbers is one of numbers, whatever the spec says. Others matter where they are
+    asked about, or where a condition may name them.
     """
-    domains = asked_of(spec).domains
+    asked = asked_of(spec)
+    names = {*asked.domains, asked.person} if spec.source.where is None else set(spec.columns)
     return {
         name: column.type.value
         for name, column in spec.columns.items()
-        if column.type is not None and not (name in domains and domains[name].numeric)
+        if column.type is not None and name in names and not (name in asked.domains and asked.domains[name].numeric)
     }
 
 
