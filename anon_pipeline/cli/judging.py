@@ -64,7 +64,7 @@ def verify(
 
                 verdict = judge_group_table(engine, file, policy)
             else:
-                verdict = verify_by_spec(engine, file, policy, table.parent / "classes.parquet")
+                verdict = verify_by_spec(engine, file, policy, table.parent / "classes.parquet", of_texts=file != table)
         else:
             if k is None:
                 raise InputError("--k is missing: say how many people a class must have at least")

@@ -21,6 +21,7 @@ from anon_pipeline.privacy.k_anonymity import KAnonymity
 from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
+from anon_pipeline.privacy.t_closeness import TCloseness
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Role
 
 
@@ -78,10 +79,13 @@ def verify_by_columns(
     return _verdict(classes, judge([KAnonymity(k=k)], classes), k, [])
 
 
-def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: Path) -> Verdict:
+def verify_by_spec(
+    engine: Engine, table: Path, spec: ReleaseSpec, class_table: Path, of_texts: bool = False
+) -> Verdict:
     """Check a Parquet table against every demand of a spec, and its columns against those that the spec releases.
 
-    `class_table` lies beside a release; demands on a population cannot be judged without it.
+    `class_table` lies beside a release; demands on a population cannot be judged without it. `of_texts` says that the
+    table was made of a file of texts, so that types are those of what the texts look like.
     """
     columns = engine.columns(table)
     counts = _counted(engine, table, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
@@ -91,7 +95,8 @@ def verify_by_spec(engine: Engine, table: Path, spec: ReleaseSpec, class_table: 
     problems = [f"the column {name} is not one that the spec releases" for name in extra]
     classes = statistics_of(counts, spec.answers, spec.categories)
     findings = [judgement.finding for judgement in judgements]
-    verdict = replace(_verdict(classes, findings, spec.k, problems), notes=_judged_as_categories(spec, counts))
+    notes = [*_judged_as_categories(spec, counts), *(_judged_as_numbers(spec, counts) if of_texts else ())]
+    verdict = replace(_verdict(classes, findings, spec.k, problems), notes=notes)
     if any(finding.measured is None for finding in findings):  # the class table is not of this table
         return verdict
     beside = classes_beside_population(engine, spec, types, class_table)
@@ -120,6 +125,24 @@ def _judged_as_categories(spec: ReleaseSpec, counts: ClassCounts) -> list[str]:
             "order, such as t-closeness, may be others"
         )
     return notes
+
+
+def _judged_as_numbers(spec: ReleaseSpec, counts: ClassCounts) -> list[str]:
+    """A sentence on each sensitive column of texts that look like numbers or dates, of which the spec states no type.
+
+    A run may have had them as texts; along an order values are nearer to each other.
+    """
+    by_order = {
+        demand.column
+        for demand in spec.privacy
+        if isinstance(demand, TCloseness) and demand.distance is None and demand.hierarchy is None
+    }
+    return [
+        f"columns.{name}: the spec states no type, and all values are numbers or dates, so they are judged in their "
+        "order; if they are codes, state the type categorical, or judge by the manifest.json of the release"
+        for name in counts.sensitive
+        if spec.columns[name].type is None and name in counts.ordered and name in by_order
+    ]
 
 
 def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:

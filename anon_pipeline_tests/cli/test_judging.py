@@ -192,6 +192,22 @@ def test_what_an_attack_finds_is_no_failure(table: Path, by_spec: bool) -> None:
     assert (content["columns"]["quasi_identifiers"], content["columns"]["sensitive"]) == (["age"], ["ill"])
 
 
+@pytest.mark.parametrize(("kind", "notes"), [(None, 1), ("numeric", 0), ("categorical", 0)])
+def test_verify_says_of_numbers_without_a_stated_type_that_they_may_be_codes(
+    tmp_path: Path, kind: str | None, notes: int
+) -> None:
+    """Of codes the distance would be larger, and a run may have had them as texts."""
+    rows = [f"{20 if place < 3 else 50},{place}" for place in range(6)]
+    codes = written(tmp_path / "people.csv", ["age,ill", *rows])
+    columns = COLUMNS | {"ill": {"role": "sensitive", "type": kind} if kind else {"role": "sensitive"}}
+    demands = {"k_anonymity": {"k": 3}, "t_closeness": {"column": "ill", "t": 1}}
+    ended = run("verify", codes, "--spec", spec_of(tmp_path, columns=columns, privacy=demands), "--json")
+    assert (ended.code, len(ended.json["notes"])) == (0, notes)
+    plain = pd.read_csv(codes)
+    plain.to_parquet(tmp_path / "people.parquet")  # which states that they are numbers
+    assert run("verify", tmp_path / "people.parquet", "--spec", tmp_path / "release.yaml", "--json").json["notes"] == []
+
+
 def test_verify_reads_dates_as_the_spec_says(table: Path) -> None:
     """It read the days of a CSV as texts without an order, whatever the spec said, and did not say so."""
     days = [f"{day}.{month}.2024" for month, day in ((1, 30), (2, 20), (3, 10), (10, 30), (11, 20), (12, 10))]
