@@ -190,7 +190,7 @@ def _correlation_changes(
     kinds_before: Mapping[str, ColumnType],
     kinds_after: Mapping[str, ColumnType],
 ) -> tuple[CorrelationChange, ...]:
-    """The changes with all other columns. Which of them is told is decided with noise; see `fineness.masking`."""
+    """The changes with all other columns; which is told is decided with noise (`release.masking_figures`)."""
     changes = []
     for other in before:
         if other == name or other not in after:

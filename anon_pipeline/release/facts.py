@@ -12,7 +12,7 @@ from anon_pipeline.privacy.measures import describe
 from anon_pipeline.privacy.risk import reidentification_risk
 from anon_pipeline.privacy.statistics import ClassStatistics
 from anon_pipeline.privacy.uniqueness import population_uniqueness
-from anon_pipeline.release import attack_figures, fineness, manifest
+from anon_pipeline.release import attack_figures, fineness, manifest, masking_figures
 from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.spec import ReleaseSpec
 
@@ -122,7 +122,7 @@ def facts_of_people(spec: ReleaseSpec, of: Evidence) -> dict[str, Any]:
         },
         "utility": fineness.utility(of.utility, of.noise.of("utility")),
         "audit": attacks,
-        "masking": fineness.masking(of.people.get("masking"), of.noise),
+        "masking": masking_figures.masking(of.people.get("masking"), of.noise),
         "maps": of.maps,
         "examples": of.examples,
         "checks": attack_figures.checks(of.checks, attacks),
@@ -208,4 +208,4 @@ def _without_target(spec: ReleaseSpec, source: SourceFacts, noise: Noise) -> Fac
 
 def _without_rows(report: dict[str, Any]) -> dict[str, Any]:
     """The report of a step without its figures on single rows, since no rows are released."""
-    return {**fineness.stated(report), "costs": {}, "linkage": None}
+    return {**masking_figures.stated(report), "costs": {}, "linkage": None}

@@ -19,7 +19,7 @@ from anon_pipeline.masking.catalog import TECHNIQUES
 from anon_pipeline.masking.execution import Resources, SqlColumn, apply_steps, sql_select
 from anon_pipeline.masking.expressions import plain
 from anon_pipeline.masking.plan import plan_steps
-from anon_pipeline.release import fineness
+from anon_pipeline.release import masking_figures
 from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline.spec import ColumnType
 from anon_pipeline_tests.masking.tables import CATEGORICAL, DATE, NUMERIC, SECRETS, masked, people, rows, step
@@ -237,7 +237,7 @@ def test_a_hierarchy_is_read_from_a_file_of_arx(tmp_path: Path) -> None:
         assert made.column("v").to_pylist() == wanted
         # The report is published, and would name each value, also that of a single person, or confirm a guess at it.
         assert report.parameters == {"file": "towns.csv", "level": level, "delimiter": ";", "others": "*"}
-        told = fineness.masking([asdict(report)], NO_NOISE)
+        told = masking_figures.masking([asdict(report)], NO_NOISE)
         assert told is not None
         assert told[0]["facts"] == {}
 

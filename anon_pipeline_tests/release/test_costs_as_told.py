@@ -9,7 +9,7 @@ import pytest
 
 from anon_pipeline.masking.catalog import read_step
 from anon_pipeline.masking.execution import Resources, apply_steps
-from anon_pipeline.release import fineness
+from anon_pipeline.release import masking_figures
 from anon_pipeline.release.noise import NO_NOISE
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC
 
@@ -27,7 +27,7 @@ def told(columns: Columns, *steps: dict[str, Any]) -> list[dict[str, Any]]:
         [read_step(step) for step in of_table],
         Resources("people", KEY),
     )
-    return fineness.masking([asdict(report) for report in reports], NO_NOISE) or []
+    return masking_figures.masking([asdict(report) for report in reports], NO_NOISE) or []
 
 
 RARE, LOCAL = {"technique": "suppress_rare"}, {"technique": "local_suppression", "columns": ["town", "sex"]}

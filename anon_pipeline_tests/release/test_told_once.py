@@ -22,7 +22,7 @@ from anon_pipeline.attack.targets import Tables, read_attacked
 from anon_pipeline.keys import Key
 from anon_pipeline.plain_json import finite
 from anon_pipeline.privacy.statistics import ClassStatistics
-from anon_pipeline.release import attack_figures, fineness
+from anon_pipeline.release import attack_figures, fineness, masking_figures
 from anon_pipeline.release.facts import risk_of
 from anon_pipeline.release.noise import NO_NOISE, Noise
 from anon_pipeline.spec.parts import Audit
@@ -283,7 +283,9 @@ def test_a_cost_has_one_noise_however_columns_are_put_into_steps() -> None:
     )
     again = 0
     for noise in NOISES:
-        (first,), (second,), (third,) = (fineness.masking([report], noise) or [] for report in (both, turned, alone))
+        (first,), (second,), (third,) = (
+            masking_figures.masking([report], noise) or [] for report in (both, turned, alone)
+        )
         assert first["costs"] == second["costs"] and first["linkage"] == second["linkage"]
         assert first["costs"]["age"] == third["costs"]["age"]
         again += first["costs"]["age"] == first["costs"]["income"]
