@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from anon_pipeline.arrays import FloatArray, IntArray
@@ -61,7 +62,7 @@ class NumberedPeople:
         number = np.sort(np.concatenate([np.zeros(0), *parts]))
         if len(number) < 2 or (np.diff(number) != 1).any():  # also where one is no number
             return None
-        frames = [rows.to_pandas() for rows in file.iter_batches(columns=[person, HISTORY, *columns])]
+        frames = [_as_frame(rows) for rows in file.iter_batches(columns=[person, HISTORY, *columns])]
         frames = [frame[_numbers(frame[person]) < number[0] + LOOKED_AT] for frame in frames]
         return cls.of_frame(pd.concat(frames), person, columns, newest)
 
@@ -126,6 +127,15 @@ def require_no_row_numbers(people: NumberedPeople, person: str) -> None:
             "followed by them: name a column that stays. If nearly everything about people changes, say so, for "
             "everybody to read: across_releases_unlike: <why>"
         )
+
+
+def _as_frame(rows: pa.RecordBatch) -> pd.DataFrame:
+    """The rows with days as moments and decimals as floats; pandas would hold both as objects, as it does texts."""
+    columns = [
+        column.cast(pa.float64()) if pa.types.is_decimal(column.type) else column for column in rows.itercolumns()
+    ]
+    frame: pd.DataFrame = pa.table(columns, rows.schema.names).to_pandas(date_as_object=False)
+    return frame
 
 
 def _numbers(column: pd.Series) -> FloatArray:

@@ -93,6 +93,27 @@ def test_a_stored_table_is_read_in_the_order_of_its_numbers(tmp_path: Path) -> N
     assert (read.columns["age"].tolist(), read.former.tolist()) == ([0, 1, 2], [4, -1, 5])
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [pa.int64(), pa.float32(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.decimal128(12, 2)],
+    ids=str,
+)
+def test_a_table_in_the_order_of_dates_is_sorted_too(tmp_path: Path, stored: pa.DataType) -> None:
+    """Days and decimals counted as texts: of nearly as many texts as people, none belongs to a class."""
+    random = np.random.default_rng(2)
+    born, city = np.sort(random.integers(-15_000, 3_000, THERE)), random.choice(["Aberdeen", "Bergen"], THERE)
+    days = pa.array(born.astype("datetime64[D]")) if pa.types.is_temporal(stored) else pa.array(born.astype(float))
+    cohort = np.arange(THERE) // 10 + 1
+    table = pa.table({"row": np.arange(THERE), "born": days.cast(stored), "city": city, HISTORY: cohort})
+    pq.write_table(table, tmp_path / "data.parquet")
+    former = np.arange(-1, cohort.max())
+    read = NumberedPeople.of(tmp_path / "data.parquet", "row", ["born", "city"], former)
+    assert read is not None
+    assert (read.ordered, read.in_order()) == ({"born": True, "city": False}, ["born"])
+    with pytest.raises(InputError, match="without a gap in the order of born"):
+        require_no_row_numbers(read, "row")
+
+
 def test_where_nobody_was_there_before_nobody_is_another() -> None:
     ages = np.arange(THERE)
     assert not NumberedPeople({"age": ages}, {"age": True}, np.full(THERE, -1)).are_other_people()
