@@ -76,11 +76,16 @@ def _categories(domain: Domain, smallest: int, alone: int) -> ValueGroups:
     others = codes[len(own) :]
     while own and len(others) and domain.counts[others].sum() < smallest:
         others = np.append(others, own.pop())  # too few to stand together: the next one joins them
-    labels = [MISSING if code == 0 else str(domain.values[code - 1]) for code in own]
+    labels = [MISSING if code == 0 else _category(str(domain.values[code - 1])) for code in own]
     labels += [OTHERS] if len(others) else []
     of_code = np.full(len(domain), len(labels) - 1)  # of the others; what nobody has counts nowhere
     of_code[own] = np.arange(len(own))
     return ValueGroups(tuple(labels), of_code)
+
+
+def _category(value: str) -> str:
+    """A category by its name, in quotation marks where that is a word of ours for people who do not have it."""
+    return f"\u201c{value}\u201d" if value in (MISSING, OTHERS) else value
 
 
 def _ranges(domain: Domain, smallest: int, alone: int, noise: Noise) -> ValueGroups:
@@ -144,8 +149,8 @@ def _edges(inner: npt.NDArray[np.generic], whole: bool) -> npt.NDArray[np.generi
     for step in steps:
         multiples = np.arange(np.floor(low / step) + 1, np.floor(high / step) + 1)
         if len(multiples) < MOST and (not whole or step >= 1):
-            edges = np.round(multiples * step) if whole else np.round(multiples * step, 12)
-            return edges.astype(np.int64) if whole else edges
+            edges = multiples * step
+            return np.round(edges).astype(np.int64) if whole else np.array([float(_short(edge)) for edge in edges])
     return inner[:0]
 
 
@@ -186,9 +191,14 @@ def _date(index: Any, unit: str) -> str:
 
 def _number(value: np.generic) -> str:
     """With separators from 10,000 on, so that years stay years, and a true minus sign."""
-    number = float(value)
-    if number.is_integer() and abs(number) < 1e15:
+    number = int(value) if isinstance(value, np.integer) else float(value)
+    if isinstance(number, int) or (number.is_integer() and abs(number) < 1e15):
         text = f"{int(number):,}" if abs(number) >= 10_000 else f"{int(number)}"
     else:
-        text = f"{number:.6g}"
+        text = _short(number)
     return text.replace("-", "\u2212")
+
+
+def _short(number: float) -> str:
+    """All digits of a round number, and none of what a product of floats is off by."""
+    return f"{number:.15g}"

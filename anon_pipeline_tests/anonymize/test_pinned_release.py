@@ -184,7 +184,7 @@ PARTS: dict[Callable[[], Iterator[Any]], str] = {
     of_tables: "5ed08ecc09af",
     of_new_rows: "fe7426674c8b",
     of_release_spaces: "27059968f7ee",
-    of_value_groups: "9480c97a012a",
+    of_value_groups: "f23e79b02a92",
 }
 
 

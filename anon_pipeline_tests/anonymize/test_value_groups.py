@@ -75,6 +75,47 @@ def test_numbers_are_cut_at_round_ones() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("values", "labels"),
+    [
+        (np.linspace(100_000.05, 100_000.75, 40), ["under 100000.2", "100000.2 to under 100000.3", "100000.3 to"]),
+        (np.linspace(12_345.005, 12_345.245, 40), ["under 12345.05", "12345.05 to under 12345.1", "12345.1 to"]),
+        (np.linspace(-1_234_567.9, -1_234_567, 40), ["under \u22121234567.8", "\u22121234567.8 to under"]),
+        (
+            10**17 + np.arange(40) * 100_000,
+            ["under 100,000,000,000,500,000", "100,000,000,000,500,000\u2013100,000,000,000,9"],
+        ),
+        (np.linspace(0.000_001, 0.000_009, 40), ["under 2e\u221206", "2e\u221206 to under 4e\u221206"]),
+    ],
+    ids=["tenths", "hundredths", "negative", "beyond floats", "small"],
+)
+def test_names_have_all_digits_of_their_ends(values: np.ndarray, labels: list[str]) -> None:
+    """Six digits made "100000 to under 100000" of two ranges, which nobody could tell apart or read."""
+    domain, _ = learn_domain("x", pd.Series(values))
+    found = group_values(domain, 5).labels
+    assert len(set(found)) == len(found)
+    assert all(name.startswith(label) for name, label in zip(found, labels, strict=False))
+
+
+@pytest.mark.parametrize("step", [0.1, 0.001, 1e-13])
+def test_who_is_just_at_an_end_is_in_the_group_that_is_named_so(step: float) -> None:
+    """500001 times .2 is a little more than 100000.2: who has this number was in the group below it."""
+    first = 0 if step < 1e-9 else 100_000
+    values = [float(f"{first + number * step:.15g}") for number in range(1, 9)]
+    names = counted(pd.Series(values * 10), 5)
+    for name, people in list(names.items())[1:]:
+        low, _, high = name.replace("\u2212", "-").removesuffix(" and over").partition(" to under ")
+        assert people == 10 * sum(float(low) <= value < float(high or "inf") for value in values)
+
+
+@pytest.mark.parametrize("value", [MISSING, OTHERS])
+def test_a_category_is_no_word_of_ours(value: str) -> None:
+    """People of whom a table says "missing" as a text stood beside those without a value, under one name."""
+    towns = pd.Series([value] * 20 + ["Ulm"] * 20 + ["Bonn"] * 3 + ["Hof"] * 3 + [None] * 10, dtype=object)
+    domain, _ = learn_domain("x", towns)
+    assert sorted(group_values(domain, 5).labels) == sorted(["Ulm", MISSING, OTHERS, f"\u201c{value}\u201d"])
+
+
 def test_ranges_that_are_too_small_are_joined_and_so_are_rare_categories() -> None:
     assert counted(pd.Series([1] * 50 + [2] * 50 + [9, 10]), 5) == {"under 2": 50, "2 and over": 52}
     rare = pd.Series(["a"] * 20 + ["b"] * 9 + ["c"] * 2 + ["d"])
