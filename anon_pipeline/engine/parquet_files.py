@@ -25,8 +25,6 @@ OTHER_TABLES = {".arrow", ".csv", ".dta", ".feather", ".gz", ".json", ".jsonl", 
 OTHER_TABLES |= {".parquet", ".xls", ".xlsx", ".zip"}
 #: Two files with fewer rows may be of different people, and equal by chance.
 ROWS_OF_A_COPY = 10
-#: The units of Arrow's durations.
-UNITS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
 @contextmanager
@@ -82,14 +80,6 @@ def ordered_categories(path: Path) -> dict[str, tuple[str, ...]]:
     rows = file.read_row_group(0, columns=ordered)
     found = {name: tuple(rows.column(name).combine_chunks().dictionary.to_pylist()) for name in ordered}
     return {name: categories for name, categories in found.items() if len(categories) > 1}
-
-
-def units_of_durations(path: Path) -> dict[str, str]:
-    """The unit of every column that a file states as durations, as pandas, polars and Arrow write them.
-
-    Parquet has no type of its own for them: a query reads their whole numbers of this unit.
-    """
-    return {field.name: UNITS[field.type.unit] for field in pq.read_schema(path) if pa.types.is_duration(field.type)}
 
 
 def unread_tables(folder: Path) -> list[str]:

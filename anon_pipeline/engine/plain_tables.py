@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
@@ -113,14 +114,29 @@ def _with_texts(relation: str, names: Sequence[str], decimal: str | None) -> str
 
 def store_arrow(path: Path, destination: Path) -> None:
     """Write the rows of an Arrow IPC file or stream as a new Parquet file, batch by batch."""
+    with _arrow(path) as (schema, batches), pq.ParquetWriter(destination, schema) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+
+
+def arrow_schema(path: Path) -> pa.Schema:
+    """The columns of an Arrow IPC file or stream; none where it cannot be read, which is told by who reads its rows."""
+    try:
+        with _arrow(path) as (schema, _):
+            return schema
+    except pa.ArrowException:
+        return pa.schema([])
+
+
+@contextmanager
+def _arrow(path: Path) -> Iterator[tuple[pa.Schema, Iterable[pa.RecordBatch]]]:
+    """The columns of an Arrow IPC file or stream, and its rows."""
     with pa.OSFile(str(path)) as file:
         is_file = file.read(len(ARROW_HEAD)) == ARROW_HEAD
         file.seek(0)
         if is_file:
             reader = pa.ipc.open_file(file)
-            batches = (reader.get_batch(number) for number in range(reader.num_record_batches))
+            yield reader.schema, (reader.get_batch(number) for number in range(reader.num_record_batches))
         else:
-            reader = batches = pa.ipc.open_stream(file)
-        with pq.ParquetWriter(destination, reader.schema) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
+            stream = pa.ipc.open_stream(file)
+            yield stream.schema, stream

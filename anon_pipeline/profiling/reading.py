@@ -11,7 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from anon_pipeline.engine.base import ColumnSurvey, ForeignTables, Survey
-from anon_pipeline.engine.parquet_files import ordered_categories, units_of_durations
+from anon_pipeline.engine.durations import units_of_durations
+from anon_pipeline.engine.parquet_files import ordered_categories
 from anon_pipeline.engine.records import fields_of, is_record
 from anon_pipeline.engine.servers import levels_of_server
 from anon_pipeline.engine.sources import kind_of
@@ -117,7 +118,7 @@ def read_table(engine: ForeignTables, table: Path, source: Source) -> tuple[Surv
         levels = levels_of_server(source, table)
     else:
         levels = _levels_of_file(table) if table.is_file() else {}
-    units = units_of_durations(table) if table.is_file() and kind_of(table) == "parquet" else {}
+    units = units_of_durations(table) if table.is_file() else {}
     labels = described(table, table.name).about if table.is_file() and is_survey_file(table) else {}
     labels = {source.rename.get(name, name): label for name, label in labels.items()}
     notes = tuple(columns.notes)

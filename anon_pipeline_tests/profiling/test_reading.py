@@ -16,6 +16,7 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from pyarrow import feather
 
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.parquet_files import ordered_categories
@@ -415,8 +416,11 @@ def test_durations_are_numbers_of_a_unit_that_is_stated(engine: DuckDBEngine, tm
     pl.DataFrame(frame.assign(minutes=minutes)).with_columns(pl.col("stay").dt.cast_time_unit("ms")).write_parquet(
         tmp_path / "polars.parquet"
     )
-    for name, unit in (("pandas", "nanoseconds"), ("polars", "milliseconds")):
-        spec, _ = proposed(engine, tmp_path / name, tmp_path / f"{name}.parquet")
+    feather.write_feather(pq.read_table(tmp_path / "polars.parquet"), tmp_path / "arrow.feather")
+    files = {"pandas.parquet": "nanoseconds", "polars.parquet": "milliseconds", "arrow.feather": "milliseconds"}
+    for file, unit in files.items():
+        name = file.partition(".")[0]
+        spec, _ = proposed(engine, tmp_path / name, tmp_path / file)
         assert (spec["columns"]["stay"]["type"], spec["columns"]["stay"]["unit"]) == ("numeric", unit)
         assert "unit" not in spec["columns"]["minutes"]
         place = tmp_path / name / "data/people/release.yaml"

@@ -36,7 +36,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     require_an_answer(run.home, spec)
     require_one_dataset(run.home, spec)
     stored = engine.store_source(spec, folder / DATA)
-    require_stated_units(spec)  # after everything else that may be wrong with the source
+    units = require_stated_units(spec)  # after everything else that may be wrong with the source
     read, held_out, narrowed = stored.content_hash, 0, dict[str, str]()
     kinds = kinds_of(folder / DATA)
     if spec.audit.enabled and spec.audit.control == "held_out":
@@ -46,7 +46,7 @@ def store_source(run: Run, folder: Path) -> StepResult:
     if not spec.masks:
         require_possible(spec, engine, folder / DATA, stored.types())
     log.info("%s: %s people, %s columns", spec.dataset, f"{stored.rows:,}", len(stored.columns))
-    _warn(run, folder)
+    _warn(run, folder, units)
     facts = {**stored.to_json(), "held_out": held_out, "read": read, "kinds": kinds, "narrowed": narrowed}
     return StepResult(
         facts,
@@ -63,9 +63,16 @@ def store_source(run: Run, folder: Path) -> StepResult:
     )
 
 
-def _warn(run: Run, folder: Path) -> None:
+def _warn(run: Run, folder: Path, units: dict[str, str]) -> None:
     """Tell what may be a mistake in the source: nobody looks at the table that a schedule reads."""
     spec = run.spec
+    if units:
+        log.warning(
+            "%s: durations are released as whole numbers, which are others where a later table has another unit; so "
+            "that such a table is refused, write %s",
+            spec.dataset,
+            ", ".join(f"columns.{name}.unit: {unit}" for name, unit in units.items()),
+        )
     if empty := empty_columns(folder / DATA):
         log.warning(
             "%s: no row has a value of %s; if that is a mistake in the source, withdraw the release of this run",
