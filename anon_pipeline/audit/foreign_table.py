@@ -22,6 +22,7 @@ from anon_pipeline.attack import generalized_values
 from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
+from anon_pipeline.audit.durations import in_unit, units_of
 from anon_pipeline.audit.shared_people import SharedPeople
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.foreign_files import refuse_unused
@@ -151,7 +152,12 @@ def attack_table(
     _refuse_unused(files)
     released = _read(table, scratch / "table", files.written, roles.named)
     people = _people(files.original, scratch / "original", files.written, roles)
-    others = None if control is None else _people(control, scratch / "control", files.written, roles)
+    units = units_of(files.original, roles.spec)
+    released, people = in_unit(released, {}, units), in_unit(people, units, units)
+    others = None
+    if control is not None:
+        others = _people(control, scratch / "control", files.written, roles)
+        others = in_unit(others, units_of(control, roles.spec), units)
     released = _with_spans_of_years(released, people, roles.quasi_identifiers)
     columns, notes = _columns(roles, table, released, {files.original: people, control: others})
     quasi_identifiers, sensitive, kept = columns
