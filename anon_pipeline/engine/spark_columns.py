@@ -94,6 +94,8 @@ def _column(type_: pa.DataType, is_int96: bool) -> SparkColumn:
         return SparkColumn(
             f"DECIMAL({type_.precision},{type_.scale})", f"decimal({type_.precision},{type_.scale})" if known else None
         )
+    if pa.types.is_duration(type_):  # Parquet has no type for them, and files their whole numbers
+        return _column(pa.int64(), is_int96)
     if pa.types.is_time(type_):
         return SparkColumn("TIME", None)
     if pa.types.is_list(type_) or pa.types.is_large_list(type_):
