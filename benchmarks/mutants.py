@@ -105,7 +105,14 @@ ROOMS = {
     "profiling": Room(("profiling/*.py",), ("profiling",)),
     "report": Room(("report/*.py",), ("report",)),
     "spec": Room(
-        ("spec/*.py",), ("test_spec.py", "test_spec_replaced.py", "test_spec_sentences.py", "docs/test_reference.py")
+        ("spec/*.py",),
+        (
+            "test_spec.py",
+            "test_spec_replaced.py",
+            "test_spec_sentences.py",
+            "test_spec_together.py",
+            "docs/test_reference.py",
+        ),
     ),
     "destinations": Room(("destinations/*.py",), ("destinations",)),
     # Whole commands run in processes of their own (`end_to_end`); here are those that tests run in their own.
