@@ -121,7 +121,7 @@ def _end(text: str) -> float:
             return float(_days(np.array([np.datetime64(text.replace(" ", "T"), "us")]))[0])
         except ValueError:
             return math.nan
-    return float(text.replace("∞", "inf"))
+    return float(_without_dust(np.array([float(text.replace("∞", "inf"))]))[0])
 
 
 def _days(moments: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -186,6 +186,8 @@ def numbers(column: pd.Series) -> npt.NDArray[np.float64]:
         return _without_dust(column.to_numpy(dtype=np.float64, na_value=np.nan))
     codes, values = pd.factorize(column)
     parsed = np.array([_number(value) for value in values] + [math.nan])
+    written = np.array([not isinstance(value, datetime.date | str) for value in values] + [False])
+    parsed[written] = _without_dust(parsed[written])
     return parsed[codes]
 
 
