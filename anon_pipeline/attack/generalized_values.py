@@ -21,7 +21,8 @@ import pandas as pd
 ANYTHING = "*"
 
 _MISSING = ("missing", "nan", "none", "null", "na", "n/a", "<na>", "nat", "?", "")
-_DATE = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)?"
+_OFFSET = r"\s?(?:Z|[+-]\d\d(?::?\d\d)?)"
+_DATE = rf"\d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:{_OFFSET})?)?"
 _NUMBER = r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?"
 _END = rf"{_DATE}|{_NUMBER}|[-+]?(?:inf|Inf|∞)"
 _BRACKETS = re.compile(rf"([\[\](])\s*({_END})?\s*[,;]\s*({_END})?\s*([\[\])])")
@@ -30,6 +31,8 @@ _MONTH = re.compile(r"(\d{4})-(0[1-9]|1[0-2])")
 _COMPARED = re.compile(rf"(>=|<=|≥|≤|>|<)\s*({_DATE}|{_NUMBER})")
 _PLUS = re.compile(rf"({_NUMBER})\s*\+")
 _PREFIX = re.compile(r"(\d+)(\*+)")
+_WITH_OFFSET = re.compile(rf"(\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)({_OFFSET})")
+_TIME = re.compile(r"\d\d:\d\d:\d\d\.\d+")
 
 
 @dataclass(frozen=True)
@@ -118,10 +121,36 @@ def read_point(text: str) -> float | None:
 def _end(text: str) -> float:
     if re.fullmatch(_DATE, text):
         try:
-            return float(_days(np.array([np.datetime64(text.replace(" ", "T"), "us")]))[0])
+            return float(_days(_in_utc(text))[0])
         except ValueError:
             return math.nan
     return float(_without_dust(np.array([float(text.replace("∞", "inf"))]))[0])
+
+
+def _in_utc(text: str) -> npt.NDArray[Any]:
+    """A date or a moment, taken in UTC where it has an offset from it, shape (1,)."""
+    match = _WITH_OFFSET.fullmatch(text)
+    moment: npt.NDArray[Any] = np.array([np.datetime64((match[1] if match else text).replace(" ", "T"), "us")])
+    if match is None or (offset := match[2].strip()) == "Z":
+        return moment
+    minutes = int(offset[1:3]) * 60 + int(offset[3:].removeprefix(":") or 0)
+    return moment - np.timedelta64(-minutes if offset[0] == "-" else minutes, "m")
+
+
+def has_offset(column: pd.Series) -> bool:
+    """Whether moments of a column have a time zone, or an offset from UTC in their texts."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype):
+        return True
+    if column.dtype != object and not isinstance(column.dtype, pd.StringDtype):
+        return False
+    return any(isinstance(value, str) and _WITH_OFFSET.search(value) for value in column.dropna().unique())
+
+
+def without_offset(column: pd.Series) -> pd.Series:
+    """A column with moments in texts as if they had no offset from UTC; any other column stays."""
+    if isinstance(column.dtype, pd.DatetimeTZDtype) or not has_offset(column):
+        return column
+    return column.map(lambda value: _WITH_OFFSET.sub(r"\1", value) if isinstance(value, str) else value)
 
 
 def _days(moments: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
@@ -230,8 +259,8 @@ def distinct(column: pd.Series) -> tuple[npt.NDArray[np.intp], Any]:
 def texts(column: pd.Series) -> npt.NDArray[np.object_]:
     """A column of categories as texts, None where missing, shape (n,); 1, 1.0 and "1" become the same text.
 
-    True and "true" become the same text too. So columns whose types differ between the source and its release can be
-    compared.
+    True and "true" become the same text too, and so do 08:30:00 and 08:30:00.000000. So columns whose types differ
+    between the source and its release can be compared.
     """
     codes, values = distinct(column)
     parsed: npt.NDArray[np.object_] = np.array([*[category(value) for value in values], None], dtype=object)
@@ -243,4 +272,6 @@ def category(value: Any) -> str:
     if isinstance(value, float | np.floating) and float(value).is_integer():
         return str(int(value))
     text = str(value)
+    if _TIME.fullmatch(text):  # a time of day: files write its seconds with no digits or with six
+        return text.rstrip("0").rstrip(".")
     return text.lower() if text in ("True", "False") else text

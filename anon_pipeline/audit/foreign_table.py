@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,6 +23,7 @@ from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.audit.durations import in_unit, units_of
+from anon_pipeline.audit.same_values import frame_of, with_all_digits, with_same_values
 from anon_pipeline.audit.shared_people import SharedPeople
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.engine.foreign_files import refuse_unused
@@ -158,6 +159,9 @@ def attack_table(
     if control is not None:
         others = _people(control, scratch / "control", files.written, roles)
         others = in_unit(others, units_of(control, roles.spec), units)
+    class_table = table.parent / "classes.parquet"
+    classes = _read(class_table, scratch / "classes") if class_table.is_file() else None
+    (released, people, others), classes, exact = _alike((released, people, others), classes, roles)
     released = _with_spans_of_years(released, people, roles.quasi_identifiers)
     columns, notes = _columns(roles, table, released, {files.original: people, control: others})
     quasi_identifiers, sensitive, kept = columns
@@ -166,10 +170,8 @@ def attack_table(
         quasi_identifiers,
         sensitive,
         kept,
-        [name for name in named if _is_ordered(people[name], roles.declared.get(name))],
+        [name for name in named if name not in exact and _is_ordered(people[name], roles.declared.get(name))],
     )
-    class_table = table.parent / "classes.parquet"
-    classes = _read(class_table, scratch / "classes") if class_table.is_file() else None
     if unlike := _written_otherwise(released, people, columns[0] + columns[1], knowledge.numeric, classes):
         notes.append(
             f"Nothing that the table shows of {', '.join(unlike)} is a value of people or names some of them: words of "
@@ -195,6 +197,24 @@ def attack_table(
     return AttackedTable(
         table.name, knowledge, len(released), len(people), 0 if others is None else len(others), findings, notes
     )
+
+
+def _alike(
+    given: tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None], classes: pd.DataFrame | None, roles: Roles
+) -> tuple[tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame | None], pd.DataFrame | None, list[str]]:
+    """The tables with the same values in the same types, and the columns of numbers that are texts of all digits."""
+    tables = {
+        key: table for key, table in zip(("released", "people", "others"), given, strict=True) if table is not None
+    }
+    tables, classes = with_same_values(tables, classes)
+    in_ranges = [] if classes is None else [name for name in tables["people"] if f"{name}_low" in classes]
+    ordered = [
+        name
+        for name, column in tables["people"].items()
+        if name not in in_ranges and _is_ordered(column, roles.declared.get(str(name)))
+    ]
+    tables, exact = with_all_digits(tables, [str(name) for name in ordered])
+    return (tables["released"], tables["people"], tables.get("others")), classes, exact
 
 
 def _refuse_unused(files: Files) -> None:
@@ -266,10 +286,10 @@ def _plain_table(path: Path, parquet: Path, named: Sequence[str] | None) -> pd.D
         raise InputError(f"{path.name}: has no rows")
     listed = [column.name for column in content.schema if pa.types.is_nested(column.type)]
     if named is None or not listed:
-        return cast(pd.DataFrame, content.to_pandas())
+        return frame_of(content)
     if asked_for := [name for name in listed if name in named]:
         raise InputError(f"{path.name}: {', '.join(asked_for)} holds lists or records; attacks need plain values")
-    table: pd.DataFrame = content.drop_columns(listed).to_pandas()
+    table = frame_of(content.drop_columns(listed))
     table.attrs[OF_LISTS] = listed
     return table
 
@@ -432,8 +452,8 @@ def _is_ordered(column: pd.Series, declared: ColumnType | None) -> bool:
         return True
     values = column.dropna().unique()
     texts = [value for value in values if isinstance(value, str)]
-    if len(texts) < len(values):  # objects: dates and decimals are ordered, mixtures, booleans and times of day are not
-        return not texts and not any(isinstance(value, bool | datetime.time) for value in values)
+    if len(texts) < len(values):  # objects: dates and decimals are ordered, mixtures, booleans, bytes and times are not
+        return not texts and not any(isinstance(value, bool | bytes | datetime.time) for value in values)
     if not texts:
         return False
     return all(map(_DATE.fullmatch, texts)) or all(_is_number(text) for text in texts)

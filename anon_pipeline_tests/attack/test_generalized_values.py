@@ -201,3 +201,20 @@ def test_a_fraction_is_one_number_however_it_is_stored(number, power):
     assert interval is not None
     assert interval.low <= expected <= interval.high
     assert read_interval(text) == read_interval("{" + text + "}") == interval
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2020-02-01T02:00+02:00", "2020-01-31 22:30:00-0130", "2020-02-01 00:00:00Z", "2020-02-01T01:00:00.000+01"],
+)
+def test_moments_with_an_offset_are_taken_in_utc(text):
+    assert read_interval(text).low == DAY
+    assert numbers(pd.Series([text, None], dtype=object))[0] == DAY
+    assert numbers(pd.Series([pd.Timestamp("2020-02-01T01:00", tz="Europe/Berlin")]))[0] == DAY
+
+
+def test_times_of_day_are_spelled_alike():
+    spelled = [generalized_values.category(value) for value in (datetime.time(8, 30), "08:30:00", "08:30:00.000")]
+    assert set(spelled) == {"08:30:00"}
+    half = [generalized_values.category(value) for value in (datetime.time(8, 30, 0, 500_000), "08:30:00.5")]
+    assert set(half) == {"08:30:00.5"}
