@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,7 @@ def verify_by_columns(
     InputError
         For a column that the table lacks.
     """
-    counts = _counted(engine, table, quasi_identifiers, sensitive)
+    counts = _counted(engine, table, quasi_identifiers, dict.fromkeys(sensitive, ()))
     classes = statistics_of(counts)
     return _verdict(classes, judge([KAnonymity(k=k)], classes), k, [])
 
@@ -88,7 +88,8 @@ def verify_by_spec(
     table was made of a file of texts, so that types are those of what the texts look like.
     """
     columns = engine.columns(table)
-    counts = _counted(engine, table, spec.quasi_identifiers, spec.with_role(Role.SENSITIVE))
+    markers = {name: (*spec.source.missing, *spec.columns[name].missing) for name in spec.with_role(Role.SENSITIVE)}
+    counts = _counted(engine, table, spec.quasi_identifiers, markers)
     types = types_of(spec, columns)
     judgements = judge_release(engine, spec, types, counts, class_table)
     extra = sorted(set(columns) - set(spec.released))
@@ -145,14 +146,26 @@ def _judged_as_numbers(spec: ReleaseSpec, counts: ClassCounts) -> list[str]:
     ]
 
 
-def _counted(engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Sequence[str]) -> ClassCounts:
+def _counted(
+    engine: Engine, table: Path, quasi_identifiers: Sequence[str], sensitive: Mapping[str, Sequence[str]]
+) -> ClassCounts:
+    """The classes of a table, with the sensitive columns.
+
+    Parameters
+    ----------
+    sensitive : the columns, and which texts stand for "not known" in each. An empty text does so in all of them, as it
+        does in a source and in a CSV of the same table; counted as a value it would be diversity
+    """
     columns = engine.columns(table)
-    absent = [name for name in [*quasi_identifiers, *sensitive] if name not in columns]
-    if absent:
-        raise InputError(
-            f"the table has no column {', '.join(absent)}; {known_names(columns, [*quasi_identifiers, *sensitive])}"
-        )
-    return engine.classes(table, quasi_identifiers, sensitive)
+    named = [*quasi_identifiers, *sensitive]
+    if absent := [name for name in named if name not in columns]:
+        raise InputError(f"the table has no column {', '.join(absent)}; {known_names(columns, named)}")
+    counts = engine.classes(table, quasi_identifiers, list(sensitive))
+    known = {
+        name: frame.assign(value=frame["value"].mask(frame["value"].isin(["", *sensitive[name]])))
+        for name, frame in counts.sensitive.items()
+    }
+    return replace(counts, sensitive=known)
 
 
 def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems: list[str]) -> Verdict:

@@ -241,3 +241,23 @@ def test_demands_of_one_model_on_one_column_have_names_of_their_own() -> None:
     names = ["k_anonymity", "l_diversity_ill", "l_diversity_ill_3", "l_diversity_ill_2", "l_diversity_ill_4"]
     assert names_of(spec.privacy) == names
     assert list(checks_of(spec))[:5] == names
+
+
+@pytest.mark.parametrize("other", [None, "", "?"])
+def test_an_empty_text_and_what_the_spec_lists_are_no_values(
+    engine: DuckDBEngine, tmp_path: Path, other: str | None
+) -> None:
+    """A class of one illness and empty texts was 2-diverse in a Parquet file, and not in a CSV of the same table."""
+    table = pd.DataFrame({"q": ["a"] * 6, "s": ["hiv"] * 3 + [other] * 2 + [None]})
+    table.to_parquet(tmp_path / "x.parquet")
+    spec = policy() | {
+        "columns": {"q": {"role": "quasi_identifier"}, "s": {"role": "sensitive", "missing": ["?"]}},
+        "target": "s",
+        "privacy": {"k_anonymity": {"k": 2}, "l_diversity": {"l": 2, "column": "s"}},
+    }
+    by_spec = verify_by_spec(engine, tmp_path / "x.parquet", ReleaseSpec.model_validate(spec), tmp_path / "none")
+    assert [finding.holds for finding in by_spec.findings] == [True, False]
+    assert by_spec.sensitive["s"]["distinct_l"] == 1
+    if other != "?":
+        by_columns = verify_by_columns(engine, tmp_path / "x.parquet", ["q"], 2, ["s"])
+        assert by_columns.sensitive["s"] == by_spec.sensitive["s"]
