@@ -163,3 +163,20 @@ def test_moments_with_an_offset_are_those_of_a_table_that_leaves_it_out() -> Non
     for shown, expected in (("2020-01-01 08:30:00", "2020-01-01T08:30:00"), ("2020-01-01 06:30Z", people["v"][0])):
         tables, _ = with_same_values({"released": pd.DataFrame({"v": [shown] * 2}), "people": people}, None)
         assert tables["people"]["v"][0] == expected
+
+
+@pytest.mark.long
+def test_an_index_without_a_name_is_told_and_hides_no_leak(tmp_path: Path) -> None:
+    """The rows of two files can be numbered each in its own order."""
+    for name, who in (("table", IN_IT), ("people", IN_IT), ("others", OTHERS)):
+        frame = pd.DataFrame({"age": AGE[who], "value": np.array(NUMBER)[who], "ill": AGE[who] > 50})
+        frame.index = pd.Index(np.random.default_rng(len(name)).permutation(N))
+        frame.to_parquet(tmp_path / f"{name}.parquet")
+    (tmp_path / "scratch").mkdir()
+    files = Files(*(tmp_path / f"{name}.parquet" for name in ("table", "people", "others")))
+    found = attack_table(files, Roles(["age", "value"], ["ill"]), tmp_path / "scratch", targets=60)
+    (singled_out,) = [one for one in found.findings if one.name == "singling out, all columns"]
+    assert singled_out.leak is not None and singled_out.leak.low > 0.9
+    assert list(found.knowledge.kept) == ["ill"]
+    told, _ = found.notes
+    assert "__index_level_0__" in told
