@@ -60,6 +60,9 @@ SETTINGS = {
     "spark.sql.variable.substitute": "false",  # a missing marker may be ${x}
 }
 
+#: Types of columns that DuckDB reads: where Spark cannot, there is nothing to flatten.
+ONLY_DUCKDB = {*typed.PLAIN, "HALFFLOAT"}
+
 #: Tables of ours up to this size are sent to every worker instead of sorting the people for a join.
 BROADCAST_BYTES = 64 * 2**20
 
@@ -303,7 +306,7 @@ def _refuse_types_that_differ(spec: ReleaseSpec, columns: dict[str, SparkColumn]
         if column.role is Role.EXCLUDE or name not in columns:
             continue
         storage = columns[name].storage
-        if columns[name].spark is None and (storage in typed.PLAIN or storage.startswith("DECIMAL")):
+        if columns[name].spark is None and (storage in ONLY_DUCKDB or storage.startswith("DECIMAL")):
             raise InputError(
                 f"columns.{name}: holds {storage} values, which Spark has not; cast or exclude it, "
                 "or use --engine duckdb"
@@ -329,12 +332,18 @@ def _refuse_values_that_differ(
             f"columns.{name}: {{}} moments are finer than a microsecond, which Spark cannot hold; round them",
         )
     for name, column in columns.items():
-        if column.storage in ("DATE", "TIMESTAMP") and column.spark and spec.columns[name].type is CATEGORY:
+        if column.spark and column.storage in ("DATE", "TIMESTAMP", typed.ZONED) and _is_kept_as_it_is(spec, name):
             _refuse_some(
                 session,
                 f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(CAST({quoted(name)} AS TIMESTAMP))",
                 f"columns.{name}: {{}} dates lie outside of the years 1 to 9999; correct them, or use --engine duckdb",
             )
+
+
+def _is_kept_as_it_is(spec: ReleaseSpec, name: str) -> bool:
+    """Whether DuckDB takes dates of every year in this column; of those that are grouped, no engine does."""
+    column = spec.columns[name]
+    return column.type is CATEGORY or column.role is not Role.QUASI_IDENTIFIER
 
 
 def _refuse_some(session: SparkSqlSession, query: str, sentence: str) -> None:

@@ -52,6 +52,9 @@ class SparkColumn:
 
 WHOLE_MICROSECONDS = "timestamp_micros({} div 1000)"
 
+#: Spark reads a UUID as its 16 bytes; this is the text that DuckDB makes of it.
+UUID_OF_BYTES = "regexp_replace(lower(hex({})), '^(.{{8}})(.{{4}})(.{{4}})(.{{4}})(.{{12}})$', '$1-$2-$3-$4-$5')"
+
 
 _COLUMNS = {
     pa.bool_(): SparkColumn("BOOLEAN", "boolean"),
@@ -94,6 +97,9 @@ def _column(type_: pa.DataType, is_int96: bool) -> SparkColumn:
         return SparkColumn(
             f"DECIMAL({type_.precision},{type_.scale})", f"decimal({type_.precision},{type_.scale})" if known else None
         )
+    if isinstance(type_, pa.BaseExtensionType):
+        named = type_.extension_name.removeprefix("arrow.").upper()
+        return SparkColumn("UUID", "binary", UUID_OF_BYTES) if named == "UUID" else SparkColumn(named, None)
     if pa.types.is_duration(type_):  # Parquet has no type for them, and files their whole numbers
         return _column(pa.int64(), is_int96)
     if pa.types.is_time(type_):

@@ -42,8 +42,17 @@ def _in_sparks_words(node: exp.Expression) -> exp.Expression | None:
         return spark("UNIX_MICROS(CAST(? AS TIMESTAMP_LTZ))", node.expressions[0])
     if isinstance(node, exp.Anonymous) and node.name.lower() == "isfinite":
         # Spark has no endless dates; outside of these years it writes dates as nobody else reads them.
-        return spark("(YEAR(?) BETWEEN 1 AND 9999)", node.expressions[0])
+        return spark("(YEAR(?) BETWEEN 1 AND 9999)", _as_it_is(node.expressions[0]))
+    if isinstance(node, exp.Year):
+        return exp.Year(this=_as_it_is(node.this))
     return None
+
+
+def _as_it_is(moment: exp.Expression) -> exp.Expression:
+    """A date or a moment without a cast to a moment, which ends in an error for dates beyond Spark's last moment."""
+    from sqlglot import exp
+
+    return moment.this if isinstance(moment, exp.Cast) and not isinstance(moment, exp.TryCast) else moment
 
 
 def backticks(name: str) -> str:

@@ -185,6 +185,7 @@ ODD_VALUES: dict[str, tuple[Any, list[Any], pa.DataType]] = {
     "whole": (QI, [-(10**17), 10**17, 0, None], pa.int64()),
     "whole as text": ({**CATEGORY}, [-(2**63), 2**63 - 1, 7], pa.int64()),
     "text": (QI, TEXTS, pa.string()),
+    "token": (QI, [bytes(16), bytes(range(160, 176)), None], pa.uuid()),
     "coded": ("insensitive", TEXTS, pa.dictionary(pa.int32(), pa.string())),
     "never known": ({**CATEGORY}, [None], pa.string()),
     "left out": ("exclude", [[1]], pa.list_(pa.int64())),

@@ -103,6 +103,10 @@ def test_a_bad_table_is_refused_in_the_same_words(spark: SparkEngine, tmp_path: 
         (pa.array([1, 1000], pa.timestamp("ns")), QI, "columns.x: 1 moments are finer than a microsecond"),
         (pa.array([2932897, 0], pa.date32()), CATEGORY, "columns.x: 1 dates lie outside of the years 1 to 9999"),
         (pa.array([2932897, 0], pa.date32()), QI, "columns.x: 1 dates are infinite"),
+        (pa.array([2**31 - 1, 0], pa.date32()), QI, "columns.x: 1 dates are infinite"),
+        (pa.array([2**31 - 1, 0], pa.date32()), CATEGORY, "columns.x: 1 dates lie outside of the years 1 to 9999"),
+        (pa.array([2932897, 0], pa.date32()), "sensitive", "columns.x: 1 dates lie outside of the years 1 to 9999"),
+        (pa.array(np.ones(2, np.float16)), QI, "columns.x: holds HALFFLOAT values, which Spark has not; cast or"),
         (pa.array([[1], [2]]), QI, "columns.x: holds BIGINT[] values; flatten or exclude it"),
         (pa.array([b"a", b"b"]), QI, "columns.x: holds BLOB values; flatten or exclude it"),
         (pa.array([1.0, np.inf]), QI, "columns.x: 1 value is infinite"),
@@ -111,8 +115,9 @@ def test_a_bad_table_is_refused_in_the_same_words(spark: SparkEngine, tmp_path: 
 def test_a_column_that_spark_would_change_is_refused(
     spark: SparkEngine, tmp_path: Path, values: pa.Array, said: Any, sentence: str
 ) -> None:
-    pq.write_table(pa.table({"x": values, "t": ["a", "b"]}), tmp_path / "people.parquet")
-    assert sentence in refusal(spark, write_spec(tmp_path, {"x": said, "t": "sensitive"}, "people.parquet"), tmp_path)
+    pq.write_table(pa.table({"x": values, "q": [1, 2], "t": ["a", "b"]}), tmp_path / "people.parquet")
+    roles = {"x": said, "q": QI, "t": "sensitive"}
+    assert sentence in refusal(spark, write_spec(tmp_path, roles, "people.parquet"), tmp_path)
 
 
 def test_files_that_spark_would_change_or_leave_out_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
