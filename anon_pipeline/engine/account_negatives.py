@@ -12,6 +12,6 @@ EXAMPLE = "(5)"
 
 def with_usual_sign(value: str) -> str:
     """SQL of a text with a hyphen before it, where it has the sign of such a number; of any other text, the text."""
-    dashed = f"translate(trim({value}), '{LONG_DASHES}', '{'-' * len(LONG_DASHES)}')"
+    dashed = f"translate(trim({value}, ' '), '{LONG_DASHES}', '{'-' * len(LONG_DASHES)}')"
     signed = f"({dashed} LIKE '%(%)%' AND {dashed} NOT LIKE '%-%') OR {dashed} LIKE '%-'"
-    return f"CASE WHEN {signed} THEN concat('-', trim(translate({dashed}, '()-', ''))) ELSE {dashed} END"
+    return f"CASE WHEN {signed} THEN concat('-', trim(translate({dashed}, '()-', ''), ' ')) ELSE {dashed} END"

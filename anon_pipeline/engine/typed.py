@@ -279,7 +279,8 @@ def _typed(
     if storage == "BOOLEAN" or storage in MOMENTS or storage in ("UUID", "TIME"):
         raise InputError(f"columns.{name}.type: is numeric, but the source holds {storage} values; change the type")
     if is_text:
-        whole = f"regexp_full_match(trim({value}), '[+-]?[0-9]{{1,18}}')"
+        # DuckDB trims blanks of every alphabet, and reads no number that has one.
+        whole = f"regexp_full_match(trim({value}, ' '), '[+-]?[0-9]{{1,18}}')"
         if _count(reader, f"SELECT count(*) FROM {source.relation} WHERE NOT {whole}"):
             value = _parsed(reader, source, name, value, "DOUBLE", "number")
             storage = "DOUBLE"

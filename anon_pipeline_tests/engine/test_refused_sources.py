@@ -18,6 +18,11 @@ BAD_CSV = {
         {"x": {"role": QI, "type": "numeric"}},
         "columns.x: 1 value is no number",
     ),
+    "a number before a no-break space": (
+        "x,t\n1\u00a0,a\n2,b\n3\u00a0,a\n",
+        {"x": {"role": QI, "type": "numeric"}},
+        "columns.x: 2 values are no numbers; declare the column categorical",
+    ),
     "negative numbers of accounts": (
         "x,t\n1,a\n(5),b\n3,a\n5-,b\n\u22127,a\nn/k,b\n",
         {"x": {"role": QI, "type": "numeric"}},

@@ -65,6 +65,7 @@ def refusal(engine: Engine, spec: ReleaseSpec, folder: Path) -> str:
 
 SAME = [
     "text among numbers",
+    "a number before a no-break space",
     "negative numbers of accounts",
     "text among dates",
     "infinity",
