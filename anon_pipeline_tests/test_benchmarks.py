@@ -9,6 +9,8 @@ import os
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from unittest.mock import create_autospec
 
@@ -81,6 +83,27 @@ def test_random_runs_count_a_release_again(tmp_path: Path) -> None:
         table.to_parquet(tmp_path / "data.parquet")
         with nullcontext() if wrong is None else pytest.raises(AssertionError, match=wrong):
             random_runs.require_holds(released, said)
+
+
+def test_random_runs_tell_the_releases_of_two_engines_apart(tmp_path: Path) -> None:
+    manifest = {"created": "today", "rows": {"released": 4}, "source": {"content": "1", "commitment": "a"}}
+    again = manifest | {"created": "later", "source": {"content": "1", "commitment": "b"}}
+    ends = [Released("0" * 12, tmp_path / engine, True, said) for engine, said in (("a", manifest), ("b", again))]
+    for folder, name in product(ends, ("data.parquet", "classes.parquet")):
+        folder.folder.mkdir(exist_ok=True)
+        pd.DataFrame({"age": [30, 30]}).to_parquet(folder.folder / name)
+    random_runs.require_same(*ends)
+    random_runs.require_same("too few people", "too few people")
+    for other, wrong in (
+        (replace(ends[1], manifest=again | {"rows": {"released": 3}}), "engines tell other rows"),
+        (replace(ends[1], manifest=again | {"source": {"content": "2"}}), "engines tell other source"),
+        ("too few people", "engines refuse in other words"),
+    ):
+        with pytest.raises(AssertionError, match=wrong):
+            random_runs.require_same(ends[0], other)
+    pd.DataFrame({"age": [30, 31]}).to_parquet(ends[1].folder / "classes.parquet")
+    with pytest.raises(AssertionError, match=r"engines write other classes\.parquet"):
+        random_runs.require_same(*ends)
 
 
 def test_the_benchmark_of_spark_asks_for_a_release_as_there_is_one(

@@ -1,6 +1,6 @@
 """Whole runs of random tables under random specs: each ends with a release that holds, or with a sentence.
 
-    python -m benchmarks.random_runs [--minutes 20] [--seed 1]
+    python -m benchmarks.random_runs [--minutes 20] [--seed 1] [--engines]
 
 A table has up to eight columns of many kinds and up to 600 people; a spec gives roles, demands, masking steps, guide
 and audit at random. A third of the datasets are followed by two later versions of the table, in which people leave and
@@ -8,12 +8,17 @@ join, some of them under `across_releases`. Each release is counted again with p
 and the numbers of people. Of the other datasets a quarter are released again from shuffled rows, which must give the
 same version. An internal error, a release that does not hold and another version are failures; the
 number of such a run repeats it (`--only`).
+
+With `--engines` each run is repeated on Spark, which takes far longer, in a second home and under the same private key.
+Another release, other figures in its manifest and another refusal are failures; what only Spark refuses is counted.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import secrets
+import shutil
 import tempfile
 import time
 import traceback
@@ -25,11 +30,16 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import yaml
 
 import anon_pipeline
 from anon_pipeline.errors import InputError, Refused
 
+#: What Spark alone refuses ends with this advice (docs/spark.md).
+ONLY_SPARK = "use --engine duckdb"
+#: Of a manifest: what tells of the run and not of the people.
+OF_THE_RUN = {"created", "files", "runs", "software"}
 NUMBERS = {"whole", "real", "round", "decimal", "with gaps"}
 DATES = {"day", "moment"}
 ODD_TEXTS = ["é", "e\u0301", "日本", "a\tb", "a,b", '"', "NULL", "nan", "-", "{a, b}", "[1, 2]", "≥ 3", "a .. b"]
@@ -190,12 +200,68 @@ def require_holds(released: anon_pipeline.Released, said: dict[str, Any]) -> Non
     assert sizes.sum() == len(table), "classes do not add up"
 
 
+def ended(folder: Path, home: Path, engine: str) -> anon_pipeline.Released | str:
+    """The release of a dataset, or the sentences with which it is refused."""
+    try:
+        return anon_pipeline.run(folder, home=home, engine=engine)
+    except (InputError, Refused) as error:
+        return str(error)
+
+
+def require_same(one: anon_pipeline.Released | str, other: anon_pipeline.Released | str) -> None:
+    """Compare what two engines made of one table.
+
+    Raises
+    ------
+    AssertionError
+        Where it is not the same.
+    """
+    if isinstance(one, str) or isinstance(other, str):
+        assert one == other, f"engines refuse in other words:\n{one}\n{other}"
+        return
+    told = [{name: said for name, said in end.manifest.items() if name not in OF_THE_RUN} for end in (one, other)]
+    for manifest in told:  # a commitment has a random part
+        manifest["source"] = {name: said for name, said in manifest["source"].items() if name != "commitment"}
+    differing = [name for name in told[0] | told[1] if told[0].get(name) != told[1].get(name)]
+    assert not differing, f"engines tell other {', '.join(differing)}"
+    for name in ("data.parquet", "classes.parquet"):
+        assert pq.read_table(one.folder / name).equals(pq.read_table(other.folder / name)), (
+            f"engines write other {name}"
+        )
+
+
 def later(people: pd.DataFrame, draw: random.Random) -> pd.DataFrame:
     """The table of the next month: some have left, and some have joined."""
     staying = people.sample(frac=draw.choice([1, 0.97, 0.8]), random_state=draw.randrange(2**32))
     joining = people.sample(frac=draw.choice([0, 0.02, 0.2]), replace=True, random_state=draw.randrange(2**32))
     named = [f"n{draw.randrange(10**12)}" for _ in range(len(joining))]
     return pd.concat([staying, joining.assign(person=named)], ignore_index=True)
+
+
+def tried_on_both(seed: int, root: Path) -> str:
+    """What the runs of a case came to on DuckDB and on Spark, three months where its releases are followed."""
+    found, draw = case(seed), random.Random(seed + 1)
+    folder, outcome = root / "data", "refused by both"
+    folder.mkdir(parents=True)
+    key = folder / "private.key"
+    key.touch(0o600)
+    key.write_text(secrets.token_hex(32))
+    said = found.spec | {"draws": {"file": key.name}}
+    (folder / "release.yaml").write_text(yaml.safe_dump(said, allow_unicode=True))
+    people = found.table
+    for _ in range(3 if "across_releases" in said else 1):
+        _write(people, folder / said["source"]["path"])
+        try:
+            duckdb, spark = (ended(folder, root / engine, engine) for engine in ("duckdb", "spark"))
+            if isinstance(spark, str) and ONLY_SPARK in spark:
+                return "refused by Spark"
+            require_same(duckdb, spark)
+        except (AssertionError, RuntimeError):
+            print(f"--engines --only {seed}\n{traceback.format_exc()}", flush=True)
+            return "FAILED"
+        outcome = outcome if isinstance(duckdb, str) else "released by both"
+        people = later(people, draw)
+    return outcome
 
 
 def tried(seed: int, root: Path) -> str:
@@ -234,14 +300,20 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20)
     parser.add_argument("--seed", type=int, default=1, help="of the first case; the next ones follow it")
     parser.add_argument("--only", type=int, help="one case alone")
+    parser.add_argument("--engines", action="store_true", help="each run on Spark, too, which has to end alike")
     asked = parser.parse_args()
+    tried_here = tried_on_both if asked.engines else tried
     until, outcomes, seed = time.monotonic() + 60 * asked.minutes, Counter[str](), asked.seed * 1_000_000
-    while time.monotonic() < until:
-        with tempfile.TemporaryDirectory() as scratch:
-            outcomes[tried(seed if asked.only is None else asked.only, Path(scratch))] += 1
-        seed += 1
-        if asked.only is not None:
-            break
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as scratch:
+        while time.monotonic() < until:
+            here = Path(scratch, str(seed))
+            outcomes[tried_here(seed if asked.only is None else asked.only, here)] += 1
+            for folder in here.iterdir():
+                if folder.name != "spark":  # Spark keeps its own files in the home of its first run, to the end
+                    shutil.rmtree(folder)
+            seed += 1
+            if asked.only is not None:
+                break
     print(", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())))
     raise SystemExit(1 if outcomes["FAILED"] else 0)
 
