@@ -329,14 +329,16 @@ def _refuse_values_that_differ(
         _refuse_some(
             session,
             f"SELECT count(*) FROM nanoseconds WHERE {quoted(name)} % 1000 <> 0",
-            f"columns.{name}: {{}} moments are finer than a microsecond, which Spark cannot hold; round them",
+            name,
+            "moments are finer than a microsecond, which Spark cannot hold; round them",
         )
     for name, column in columns.items():
         if column.spark and column.storage in ("DATE", "TIMESTAMP", typed.ZONED) and _is_kept_as_it_is(spec, name):
             _refuse_some(
                 session,
                 f"SELECT count(*) FROM {source.relation} WHERE NOT isfinite(CAST({quoted(name)} AS TIMESTAMP))",
-                f"columns.{name}: {{}} dates lie outside of the years 1 to 9999; correct them, or use --engine duckdb",
+                name,
+                "dates lie outside of the years 1 to 9999; correct them, or use --engine duckdb",
             )
 
 
@@ -346,7 +348,7 @@ def _is_kept_as_it_is(spec: ReleaseSpec, name: str) -> bool:
     return column.type is CATEGORY or column.role is not Role.QUASI_IDENTIFIER
 
 
-def _refuse_some(session: SparkSqlSession, query: str, sentence: str) -> None:
+def _refuse_some(session: SparkSqlSession, query: str, name: str, fault: str) -> None:
     number = session.rows(query)[0][0]
     if number:
-        raise InputError(sentence.format(number))
+        raise InputError(f"columns.{name}: {number} {fault}")

@@ -121,6 +121,13 @@ def test_a_column_that_spark_would_change_is_refused(
     assert sentence in refusal(spark, write_spec(tmp_path, roles, "people.parquet"), tmp_path)
 
 
+def test_a_column_with_braces_in_its_name_is_refused_by_its_name(spark: SparkEngine, tmp_path: Path) -> None:
+    table = pa.table({"{x}": pa.array([1, 1000], pa.timestamp("ns")), "t": ["a", "b"]})
+    pq.write_table(table, tmp_path / "people.parquet")
+    spec = write_spec(tmp_path, {"{x}": QI, "t": "sensitive"}, "people.parquet")
+    assert "columns.{x}: 1 moments are finer than a microsecond" in refusal(spark, spec, tmp_path)
+
+
 def test_files_that_spark_would_change_or_leave_out_are_refused(spark: SparkEngine, tmp_path: Path) -> None:
     people = pa.table({"x": [1, 2], "t": ["a", "b"]})
     columns = {"x": QI, "t": "sensitive"}
