@@ -23,7 +23,7 @@ from anon_pipeline.attack.rates import Finding
 from anon_pipeline.attack.table_audit import Knowledge, audit_table
 from anon_pipeline.attack.targets import Tables
 from anon_pipeline.audit.durations import in_unit, units_of
-from anon_pipeline.audit.numbered_rows import numbering, with_larger_leaks
+from anon_pipeline.audit.numbered_rows import numbering, of_single_rows, with_larger_leaks
 from anon_pipeline.audit.same_values import frame_of, with_all_digits, with_same_values
 from anon_pipeline.audit.shared_people import SharedPeople
 from anon_pipeline.engine.duckdb import DuckDBEngine
@@ -185,22 +185,22 @@ def attack_table(
             "There are no people to compare with (--control), so what the table gives away cannot be told from what "
             "is true of people in general."
         )
-    numbered = numbering((released, people), kept)
-    alone = replace(knowledge, other=[name for name in kept if name not in numbered])
     if others is not None and control is not None:
-        notes += _shared_people(control.name, (released, people, others), alone)
-    if numbered:
+        known = _without_columns(knowledge, numbering((released, people), kept))
+        notes += _shared_people(control.name, (released, people, others), known)
+    if own := of_single_rows((released, people), kept):
         notes.append(
-            f"{', '.join(numbered)}: numbers the rows of the table and of the original, perhaps of each in an order of "
-            "its own. Every attack is tried with it and without it, and the larger leak is told."
+            f"{', '.join(own)}: every row of the table and of the original has a value of its own, perhaps given anew. "
+            "Every attack is made with it and without it, and the larger leak is told."
         )
     if len(released) != len(people):
         notes.append(_of_other_length(len(released), len(people), others is not None))
     notes.append(FOR_WHOM)
     attacked = Tables(released[named], people[named], None if others is None else others[named], None, classes)
     findings = audit_table(attacked, knowledge, targets=targets, seed=seed)
-    if numbered:
-        findings = with_larger_leaks(findings, audit_table(attacked, alone, targets=targets, seed=seed))
+    if own:
+        without = audit_table(attacked, _without_columns(knowledge, own), targets=targets, seed=seed)
+        findings = with_larger_leaks(findings, without)
     return AttackedTable(
         table.name, knowledge, len(released), len(people), 0 if others is None else len(others), findings, notes
     )
@@ -222,6 +222,10 @@ def _alike(
     ]
     tables, exact = with_all_digits(tables, [str(name) for name in ordered])
     return (tables["released"], tables["people"], tables.get("others")), classes, exact
+
+
+def _without_columns(knowledge: Knowledge, names: Sequence[str]) -> Knowledge:
+    return replace(knowledge, other=[name for name in knowledge.other if name not in names])
 
 
 def _refuse_unused(files: Files) -> None:

@@ -1,6 +1,6 @@
-"""Kept columns that number the rows of a table, perhaps in another order than the original's rows are numbered.
+"""Kept columns in which every row has a value of its own, such as a number, perhaps given anew by the tool.
 
-Such a column looks kept, as both tables have every number once. If each table has an order of its own, whoever believes
+Such a column looks kept, as both tables have every value once. If each table has an order of its own, whoever believes
 the column looks for everybody at the wrong place, and no other leak shows. An attacker would try without it as well.
 """
 
@@ -15,8 +15,16 @@ from anon_pipeline.attack.generalized_values import numbers
 from anon_pipeline.attack.rates import LEAK, Finding
 
 
+def of_single_rows(tables: Sequence[pd.DataFrame], kept: Sequence[str]) -> list[str]:
+    """The kept columns in which every row of every table has a value, and no other row of the table the same."""
+    return [name for name in kept if all(table[name].notna().all() and table[name].is_unique for table in tables)]
+
+
 def numbering(tables: Sequence[pd.DataFrame], kept: Sequence[str]) -> list[str]:
-    """The kept columns in which every table has each whole number from its first to its last once."""
+    """The kept columns in which every table has each whole number from its first to its last once.
+
+    Tables of different people have the same numbers, so that equal ones do not say that people are the same.
+    """
     return [name for name in kept if all(_counts_rows(table[name]) for table in tables)]
 
 

@@ -10,22 +10,23 @@ import pytest
 
 from anon_pipeline.attack.rates import LEAK
 from anon_pipeline.audit.foreign_table import AttackedTable, Files, Roles, attack_table
-from anon_pipeline.audit.numbered_rows import numbering
+from anon_pipeline.audit.numbered_rows import numbering, of_single_rows
 
 N = 300
 
 
-def people(seed: int, numbers: int) -> pd.DataFrame:
+def people(seed: int, numbers: int, named: str = "{}") -> pd.DataFrame:
     """People whose income nobody else has, numbered in an order of its own."""
     random = np.random.default_rng(seed)
     age, income = random.integers(18, 90, N), random.permutation(10**6)[:N]
     order = np.random.default_rng(numbers).permutation(N)
-    return pd.DataFrame({"age": age, "income": income, "ill": age > 50, "number": order})
+    number = order if named == "{}" else [named.format(place) for place in order]
+    return pd.DataFrame({"age": age, "income": income, "ill": age > 50, "number": number})
 
 
-def attacked(folder: Path, table: int, control: pd.DataFrame | None) -> AttackedTable:
+def attacked(folder: Path, table: int, control: pd.DataFrame | None, named: str = "{}") -> AttackedTable:
     """The attack on a table of the raw people, whose rows were numbered in the order `table`; the original's is 1."""
-    for name, rows in (("table", people(5, table)), ("original", people(5, 1)), ("control", control)):
+    for name, rows in (("table", people(5, table, named)), ("original", people(5, 1, named)), ("control", control)):
         if rows is not None:
             rows.to_parquet(folder / f"{name}.parquet")
     (folder / "scratch").mkdir()
@@ -34,9 +35,9 @@ def attacked(folder: Path, table: int, control: pd.DataFrame | None) -> Attacked
     return attack_table(files, Roles(["age", "income"], ["ill"]), folder / "scratch", targets=60)
 
 
-@pytest.mark.parametrize("table", [1, 2])
-def test_numbers_in_another_order_hide_nobody(tmp_path: Path, table: int) -> None:
-    found = attacked(tmp_path, table, people(6, 3))
+@pytest.mark.parametrize(("table", "named", "other"), [(1, "{}", "{}"), (2, "{}", "{}"), (2, "P{:03}", "Q{:03}")])
+def test_numbers_in_another_order_hide_nobody(tmp_path: Path, table: int, named: str, other: str) -> None:
+    found = attacked(tmp_path, table, people(6, 3, other), named)
     by_name = {finding.name: finding for finding in found.findings}
     leaks = [by_name[f"singling out, {columns}"] for columns in ("one column", "all columns")]
     assert all(finding.leak is not None and finding.leak.low > 0.95 for finding in leaks)
@@ -44,7 +45,7 @@ def test_numbers_in_another_order_hide_nobody(tmp_path: Path, table: int) -> Non
     assert (linked.verdict == LEAK) == (table == 1)  # who keeps the number tells everybody's row
     assert "number" in found.knowledge.kept
     assert [note for note in found.notes if "seem to be in the table" in note] == []
-    assert len([note for note in found.notes if note.startswith("number: numbers the rows")]) == 1
+    assert len([note for note in found.notes if note.startswith("number: every row")]) == 1
 
 
 def test_without_people_to_compare_with_the_more_successful_attack_is_told(tmp_path: Path) -> None:
@@ -67,6 +68,12 @@ def test_rows_are_numbered_where_every_number_stands_once(number: list[object], 
     table, original = pd.DataFrame({"a": number}), pd.DataFrame({"a": [12, 11, 10]})
     assert numbering((table, original), ["a"]) == (["a"] if told else [])
     assert numbering((original, table), ["a"]) == (["a"] if told else [])
+
+
+@pytest.mark.parametrize(("values", "own"), [(["b", "c"], True), (["b", "b"], False), (["b", None], False)])
+def test_values_of_single_rows_are_all_different_and_known(values: list[object], own: bool) -> None:
+    table, original = pd.DataFrame({"a": values}), pd.DataFrame({"a": ["c", "b", "d"]})
+    assert of_single_rows((table, original), ["a"]) == of_single_rows((original, table), ["a"]) == ["a"][: int(own)]
 
 
 def test_a_missing_number_numbers_nothing() -> None:
