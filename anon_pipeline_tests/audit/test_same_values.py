@@ -87,11 +87,12 @@ def assert_found(found: AttackedTable, *notes: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("ending", ["parquet", "csv"])
-@pytest.mark.parametrize("kind", COLUMNS)
+@pytest.mark.parametrize(
+    ("kind", "ending"),
+    # Arrow writes bytes into a CSV as a text, which is another value.
+    [(kind, ending) for kind in COLUMNS for ending in ("parquet", "csv") if (kind, ending) != ("bytes", "csv")],
+)
 def test_a_raw_column_is_found_to_leak(tmp_path: Path, kind: str, ending: str) -> None:
-    if (kind, ending) == ("bytes", "csv"):
-        pytest.skip("Arrow writes the bytes as a text, which is another value")
     assert_found(attacked(tmp_path, COLUMNS[kind], COLUMNS[kind], ending))
 
 
