@@ -45,7 +45,6 @@ OF_LISTS = "of lists"
 _CODE = re.compile(r"[+-]?(?:0[0-9]|[0-9]{19})")  # digits that are no number: a leading zero, or too many
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?")
 _YEAR = re.compile(r"[1-9]\d{3}")
-_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")  # as pandas writes it into a file
 
 
 @dataclass(frozen=True)
@@ -190,8 +189,9 @@ def attack_table(
         notes += _shared_people(control.name, (released, people, others), known)
     if own := of_single_rows((released, people), kept):
         notes.append(
-            f"{', '.join(own)}: every row of the table and of the original has a value of its own, perhaps given anew. "
-            "Every attack is made with it and without it, and the larger leak is told."
+            f"{', '.join(own)}: every row of the table and of the original has a value of its own, or a place in an "
+            "index of pandas, perhaps given anew. Every attack is made with it and without it, and the larger leak is "
+            "told."
         )
     if len(released) != len(people):
         notes.append(_of_other_length(len(released), len(people), others is not None))
@@ -399,13 +399,6 @@ def _columns(
     if left_out:
         notes.append(f"Not in the table, so neither known nor inferred by it: {', '.join(left_out)}.")
     more = [str(name) for name in released if name not in named]
-    if unnamed := [name for name in more if _UNNAMED_INDEX.fullmatch(name)]:
-        # Two of them can number the rows of two files, each in its own order: that would hide all other leaks.
-        more = [name for name in more if name not in unnamed]
-        notes.append(
-            f"The table has an index of pandas, so not attacked: {', '.join(unnamed)}. Where it numbers the original's "
-            "rows, as after sorting or leaving out some, it tells which row is whose; take it out."
-        )
     shared = [name for name in more if all(name in frame for frame in raw.values())]
     if alone := [name for name in more if name not in shared]:
         notes.append(f"Not in every table of people, so not attacked: {', '.join(alone)}.")

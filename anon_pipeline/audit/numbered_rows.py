@@ -6,6 +6,7 @@ the column looks for everybody at the wrong place, and no other leak shows. An a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,18 +15,31 @@ import pandas as pd
 from anon_pipeline.attack.generalized_values import numbers
 from anon_pipeline.attack.rates import LEAK, Finding
 
+#: As pandas writes an index without a name into a file.
+_UNNAMED_INDEX = re.compile(r"__index_level_\d+__")
+
 
 def of_single_rows(tables: Sequence[pd.DataFrame], kept: Sequence[str]) -> list[str]:
-    """The kept columns in which every row of every table has a value, and no other row of the table the same."""
-    return [name for name in kept if all(table[name].notna().all() and table[name].is_unique for table in tables)]
+    """The kept columns in which every row of every table has a value, and no other row of the table the same.
+
+    An index of pandas without a name counts as one, also where tables were put together and numbers stand twice.
+    """
+    return [
+        name
+        for name in kept
+        if _UNNAMED_INDEX.fullmatch(name)
+        or all(table[name].notna().all() and table[name].is_unique for table in tables)
+    ]
 
 
 def numbering(tables: Sequence[pd.DataFrame], kept: Sequence[str]) -> list[str]:
-    """The kept columns in which every table has each whole number from its first to its last once.
+    """The kept columns in which every table has each whole number from its first to its last once, and such indexes.
 
     Tables of different people have the same numbers, so that equal ones do not say that people are the same.
     """
-    return [name for name in kept if all(_counts_rows(table[name]) for table in tables)]
+    return [
+        name for name in kept if _UNNAMED_INDEX.fullmatch(name) or all(_counts_rows(table[name]) for table in tables)
+    ]
 
 
 def _counts_rows(column: pd.Series) -> bool:
