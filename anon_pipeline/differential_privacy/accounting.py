@@ -111,11 +111,6 @@ def nano_for(epsilon: float, delta: float) -> int:
     return low
 
 
-def nano_of_pure(epsilon: float) -> int:
-    """The cost of a mechanism that is epsilon-differentially private: epsilon squared over two, rounded up."""
-    return math.ceil(Fraction(epsilon) ** 2 / 2 * NANO)
-
-
 def split(nano_rho: int, parts: int) -> list[int]:
     """Equal shares of a cost, fixed beforehand; the remainder of the division is left unspent."""
     return [nano_rho // parts] * parts

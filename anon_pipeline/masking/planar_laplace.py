@@ -94,7 +94,7 @@ def radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
     """
     scale = epsilon * RADIUS
     wanted = part * (1 + np.exp(-scale * np.pi)) - np.exp(-scale * np.pi)
-    low, high = np.zeros(len(part)), np.minimum(_planar_radius_beyond(part, epsilon) / RADIUS, np.pi)
+    low, high = np.zeros(len(part)), np.minimum(planar_radius_beyond(part, epsilon) / RADIUS, np.pi)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         beyond = np.exp(-scale * middle) * (np.cos(middle) + scale * np.sin(middle)) > wanted
@@ -103,12 +103,7 @@ def radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
     return radius
 
 
-def planar_radius(uniform: FloatArray, epsilon: float) -> FloatArray:
-    """Radii of Laplace noise in the plane, shape (n,)."""
-    return _planar_radius_beyond(1 - uniform, epsilon)
-
-
-def _planar_radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
+def planar_radius_beyond(part: FloatArray, epsilon: float) -> FloatArray:
     """The radius in the plane beyond which this part of all noise lies, by the lower branch of Lambert's function."""
     with np.errstate(over="ignore"):  # a result beyond all distances on Earth does no harm
         from scipy.special import lambertw  # a quarter of a second, which commands that only read a spec save

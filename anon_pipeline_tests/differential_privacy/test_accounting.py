@@ -28,10 +28,6 @@ def test_scales() -> None:
     assert mechanisms.noisy_max_scale(1, 31_250_000, monotonic=True) == pytest.approx(2, abs=1e-6)
 
 
-def test_a_pure_epsilon_costs_half_its_square() -> None:
-    assert accounting.nano_of_pure(1.0) == NANO // 2
-
-
 def test_opendp_converts_to_the_same_epsilon() -> None:
     for nano in (1_000_000, 24_355_970, 185_069_840, 1_052_358_004):
         space = dp.atom_domain(T="i64"), dp.absolute_distance(T="f64")

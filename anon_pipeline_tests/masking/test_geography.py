@@ -17,7 +17,7 @@ from anon_pipeline.errors import InputError
 from anon_pipeline.masking import donut
 from anon_pipeline.masking.cells import CellTechnique, grid, h3_parents
 from anon_pipeline.masking.execution import Resources, StepReport, apply_steps
-from anon_pipeline.masking.planar_laplace import expected_radius, laplace_radius, planar_radius
+from anon_pipeline.masking.planar_laplace import expected_radius, laplace_radius, planar_radius_beyond
 from anon_pipeline.masking.sphere import RADIUS, arc_of_chord, area_uniform, distances, moved
 from anon_pipeline_tests.examples import times
 from anon_pipeline_tests.masking.tables import CATEGORICAL, KEY, NUMERIC, SECRETS, step
@@ -76,7 +76,7 @@ def test_the_radius_of_planar_laplace_is_gamma() -> None:
     uniform = np.random.default_rng(0).random(1000)
     gamma = stats.gamma(2, scale=1 / 0.01)
     assert gamma.cdf(laplace_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
-    assert gamma.cdf(planar_radius(uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
+    assert gamma.cdf(planar_radius_beyond(1 - uniform, 0.01)) == pytest.approx(uniform, abs=1e-9)
 
 
 @pytest.mark.long
