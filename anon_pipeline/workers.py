@@ -53,12 +53,14 @@ class Workers:
     Parameters
     ----------
     count : the number of tasks that run at a time; with 1 they run in the calling process, one after the other
-    imports : further modules that tasks need, unless the caller has imported them when the processes start
+    imports : further modules that tasks need; they are imported once for all processes
+    unless_here : the same, for work that the caller does itself if it has imported the module when the processes start
     """
 
-    def __init__(self, count: int = 1, imports: Sequence[str] = ()) -> None:
+    def __init__(self, count: int = 1, imports: Sequence[str] = (), unless_here: Sequence[str] = ()) -> None:
         self.count = max(1, count)
         self._imports = imports
+        self._unless_here = unless_here
         self._executor: ProcessPoolExecutor | None = None
         self._owner = os.getpid()
         self._held: Connection | None = None
@@ -162,8 +164,8 @@ class Workers:
         if self._executor is None or self._owner != os.getpid():  # a fork does not own its parent's processes
             self._owner = os.getpid()
             context = multiprocessing.get_context("forkserver")
-            further = [module for module in self._imports if module not in sys.modules]
-            context.set_forkserver_preload([PRELOADED, *further])
+            further = [module for module in self._unless_here if module not in sys.modules]
+            context.set_forkserver_preload([PRELOADED, *self._imports, *further])
             _start_fork_server()
             with_parent, self._held = context.Pipe(duplex=False)
             self._executor = ProcessPoolExecutor(self.count, context, _begin, (with_parent,))

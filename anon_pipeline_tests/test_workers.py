@@ -269,6 +269,47 @@ def test_imports_are_done_while_the_caller_does_something_else(tmp_path: Path) -
     assert caller.stdout == "['go on', 'go on']\n"
 
 
+@pytest.mark.long
+def test_imports_are_made_once_for_all_processes(tmp_path: Path) -> None:
+    """What tasks need also where the caller has it, since no process is a copy of the caller; a checker only else."""
+    for name in ("task", "checker", "checker_here"):
+        (tmp_path / f"{name}.py").write_text("import os\nIMPORTED_BY = os.getpid()\n")
+    (tmp_path / "asked.py").write_text(
+        "import os, sys\n"
+        "def importers(_):\n"
+        "    return [sys.modules[name].IMPORTED_BY == os.getppid() if name in sys.modules else None\n"
+        "            for name in ('task', 'checker', 'checker_here')]\n"
+    )
+    (tmp_path / "caller.py").write_text(
+        "import asked\n"
+        "from anon_pipeline.workers import Workers\n"
+        "if __name__ == '__main__':\n"
+        "    import checker_here, task\n"
+        "    with Workers(2, imports=['task'], unless_here=['checker', 'checker_here']) as workers:\n"
+        "        print(workers.map(asked.importers, [(1,), (2,)]))\n"
+    )
+    command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
+    caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)
+    assert caller.stdout == "[[True, True, None], [True, True, None]]\n"
+
+
+@pytest.mark.long
+def test_what_processes_are_forked_from_ends_without_a_word(tmp_path: Path) -> None:
+    """It ends after its caller, so what it says would stand below the user's prompt; DuckDB counts what it leaves."""
+    (tmp_path / "asked.py").write_text("def name(_):\n    import duckdb\n    return duckdb.__name__\n")
+    (tmp_path / "caller.py").write_text(
+        "import asked\n"
+        "from anon_pipeline.workers import Workers\n"
+        "if __name__ == '__main__':\n"
+        "    with Workers(2, imports=['duckdb']) as workers:\n"
+        "        print(workers.map(asked.name, [(1,), (2,)]))\n"
+    )
+    command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
+    caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)  # until all have ended
+    assert caller.stdout == "['duckdb', 'duckdb']\n"
+    assert caller.stderr == ""
+
+
 def test_a_process_says_nothing_of_what_libraries_warn_about(capfd: Any) -> None:
     with Workers(2) as workers:
         workers.map(gossip, [(1,), (2,)])

@@ -8,6 +8,8 @@ from anon_pipeline.workers import Workers, how_many
 
 #: Its import takes seconds, so a worker process imports it meanwhile.
 CHECKER = "anon_pipeline.pipeline.expectations.great_expectations"
+#: What nearly every task is made of.
+TASKS = ("anon_pipeline.learning.utility", "anon_pipeline.anonymize.policy")
 
 
 def processes(spec: ReleaseSpec, threads: int | None, memory_limit: str | None) -> Workers:
@@ -23,4 +25,4 @@ def warm(workers: Workers) -> None:
 
 @cache
 def _of(count: int) -> Workers:
-    return Workers(count, (CHECKER,))
+    return Workers(count, imports=TASKS, unless_here=(CHECKER,))
