@@ -6,8 +6,9 @@ Who is not found in a table for such a reason would look safe.
 
 from __future__ import annotations
 
+import datetime
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -16,13 +17,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from anon_pipeline.attack.generalized_values import has_offset, numbers, without_offset
+from anon_pipeline.attack.generalized_values import has_offset, numbers, texts, without_offset
+from anon_pipeline.audit.foreign_columns import DATE
 
 #: Floats hold every whole number up to this one.
 WHOLE = 2**53
 #: From which share of its values on a table shows numbers as people have them, and not other ones.
 MOSTLY = 0.5
 
+_YEAR = re.compile(r"[1-9]\d{3}")
 _DECIMAL = re.compile(r"\d*\.\d+(?:[eE][-+]?\d+)?")
 _LONG = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
 
@@ -163,3 +166,27 @@ def _digits(value: Any) -> str:
     text = f"{number:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
     return "0" if text == "-0" else text
+
+
+def with_spans_of_years(released: pd.DataFrame, people: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The table with years as spans of days where people have dates; 2024 would else be read as a number of days."""
+    spans: dict[str, pd.Series] = {}
+    for name in names:
+        if name in released and name in people and _holds_dates(people[name]):
+            years = texts(released[name])
+            if all(year is None or _YEAR.fullmatch(year) for year in years):
+                spans[name] = pd.Series(
+                    [None if year is None else f"[{year}-01-01, {year}-12-31T23:59:59.999999]" for year in years],
+                    index=released.index,
+                    dtype=object,
+                )
+    return released.assign(**spans)
+
+
+def _holds_dates(column: pd.Series) -> bool:
+    if pd.api.types.is_datetime64_any_dtype(column.dtype):
+        return True
+    values = column.dropna().unique()
+    return bool(len(values)) and all(
+        bool(DATE.fullmatch(value)) if isinstance(value, str) else isinstance(value, datetime.date) for value in values
+    )

@@ -102,7 +102,9 @@ def attack(
     as_json: AsJson = False,
 ) -> None:
     """Attack a table: who in it is linked, singled out, inferred or recognised (exit 0, whatever is found)."""
-    from anon_pipeline.audit.foreign_table import Files, Roles, attack_table
+    from anon_pipeline.audit.attacked_files import Files
+    from anon_pipeline.audit.foreign_columns import Roles
+    from anon_pipeline.audit.foreign_table import attack_table
     from anon_pipeline.release.single_release import table_of
 
     if (spec is None) == (quasi_identifiers is None) or (spec is not None and sensitive is not None):

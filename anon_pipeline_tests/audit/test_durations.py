@@ -9,8 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from anon_pipeline.audit.attacked_files import Files
 from anon_pipeline.audit.durations import in_unit
-from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, Files, Roles, attack_table
+from anon_pipeline.audit.foreign_columns import Roles
+from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, attack_table
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ReleaseSpec
 

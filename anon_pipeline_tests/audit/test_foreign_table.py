@@ -1,7 +1,6 @@
 """Attacking tables of any make: a planted leak is found, other people's data are not called one, bad input is told."""
 
 import datetime
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +13,9 @@ from typer.testing import CliRunner
 
 from anon_pipeline import cli
 from anon_pipeline.attack import inference
-from anon_pipeline.audit.foreign_table import (
-    FOR_WHOM,
-    AttackedTable,
-    Files,
-    Roles,
-    _columns,
-    _is_ordered,
-    _of_other_length,
-    _read,
-    _with_spans_of_years,
-    _written_otherwise,
-    attack_table,
-)
+from anon_pipeline.audit.attacked_files import Files, read_table
+from anon_pipeline.audit.foreign_columns import Roles
+from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, _of_other_length, attack_table
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType, ReleaseSpec, Source
 from anon_pipeline_tests.attack.tables import CITIES, KNOWLEDGE, QUASI, anonymized, people
@@ -117,7 +106,7 @@ def test_a_csv_says_the_same_as_a_parquet_file(folder: Path, tmp_path: Path) -> 
 def test_what_is_said_of_text_files_is_said_of_those_among_the_files(folder: Path, tmp_path: Path) -> None:
     """The table may be a CSV with semicolons and the original a Parquet file."""
     written = Source(path="release.csv", delimiter=";", encoding="cp1252")
-    assert len(_read(folder / "people.parquet", tmp_path / "scratch", written)) == N
+    assert len(read_table(folder / "people.parquet", tmp_path / "scratch", written)) == N
 
 
 @pytest.mark.long
@@ -206,29 +195,6 @@ def test_control_people_who_are_in_the_original_are_noticed(folder: Path, tmp_pa
         folder, scratch, "planted.csv", control=str(tmp_path / "some.csv"), original=str(tmp_path / "fewer.csv")
     )
     assert "equal somebody in the table in every column that it keeps" in found.notes[0]
-
-
-@pytest.mark.parametrize(
-    ("values", "ordered"),
-    [
-        ([1, 2.5, None], True),
-        (pd.to_datetime(["2020-01-02", None]), True),
-        ([datetime.date(2020, 1, 2), None], True),
-        ([Decimal("1.50"), None], True),
-        (["1", "-2.5", None], True),
-        (["2020-01-02", None], True),
-        ([True, False], False),
-        ([datetime.time(4, 6), datetime.time(23, 59)], False),
-        (pd.array([True, False, None], dtype=object), False),
-        (["1", "01234"], False),
-        (["1", "one"], False),
-        ([Decimal("1.50"), "one"], False),
-        ([1, "1"], False),
-        ([None, None], False),
-    ],
-)
-def test_numbers_and_dates_have_an_order_and_mixtures_have_none(values: Any, ordered: bool) -> None:
-    assert _is_ordered(pd.Series(values, dtype=None if hasattr(values, "dtype") else object), None) == ordered
 
 
 def test_lists_that_nobody_asks_for_are_in_nobodys_way(tmp_path: Path) -> None:
@@ -429,63 +395,6 @@ def test_nobody_is_known_by_a_column_that_a_step_makes(german: Roles) -> None:
     made = spec.columns["city"].model_copy(update={"made": True})
     roles = Roles.of(spec.model_copy(update={"columns": spec.columns | {"city": made}}))
     assert list(roles.quasi_identifiers) == ["cost", "joined"]
-
-
-def test_years_in_the_place_of_dates_are_spans_of_days(tmp_path: Path) -> None:
-    people_of = pd.DataFrame({"born": pd.to_datetime(["2023-12-31", "2024-02-29", None]), "age": [2024, 2024, 3]})
-    released = pd.DataFrame({"born": [2023, 2024, None], "age": [2024, 2024, 3]})
-    spans = _with_spans_of_years(released, people_of, ["born", "age", "absent"])
-    assert spans["born"].tolist()[:2] == [f"[{year}-01-01, {year}-12-31T23:59:59.999999]" for year in (2023, 2024)]
-    assert spans["born"].isna().tolist() == [False, False, True]
-    assert spans["age"].tolist() == [2024, 2024, 3]
-    months_too = released.assign(born=["2023", "2024-02", None])
-    assert _with_spans_of_years(months_too, people_of, ["born"])["born"][0] == "2023"
-
-
-def test_what_is_written_in_another_way_than_in_the_original_is_told() -> None:
-    """Nobody has said that these are numbers or dates; without a word the attack would find nothing and look safe."""
-    people_of = pd.DataFrame(
-        {"cost": ["71,3", "8,5"], "born": ["2024-02-29", "2023-12-31"], "city": ["Ulm", "Bonn"], "sex": ["f", "m"]}
-    )
-    shown = pd.DataFrame({"cost": [71.3, 8.5], "born": ["29.02.2024", "*"], "city": ["{Ulm, Bonn}", "*"], "sex": "*"})
-    assert _written_otherwise(shown, people_of, ["cost", "born", "city", "sex"], ["born"]) == ["cost", "born"]
-
-
-def test_it_is_told_beside_a_table_of_classes_too() -> None:
-    """German dates without a spec are texts; an attack on our own release found nothing by them, without a word."""
-    people_of = pd.DataFrame({"born": ["29.02.2024", "31.12.2023"], "age": [3, 4], "city": ["Ulm", "Bonn"]})
-    shown = pd.DataFrame({"born": pd.to_datetime(["2024-01-15"] * 2), "age": ["3-4"] * 2, "city": ["south"] * 2})
-    classes = pd.DataFrame(
-        {
-            **{f"born_{end}": pd.to_datetime([day]) for end, day in (("low", "2023-12-01"), ("high", "2024-03-01"))},
-            "age_low": [3],
-            "age_high": [4],
-            "city_values": [["Ulm", "*"]],
-        }
-    )
-    names = ["born", "age", "city"]
-    assert _written_otherwise(shown, people_of, names, ["age"], classes) == ["born"]
-    assert _written_otherwise(shown, people_of.replace("Ulm", "ULM"), names, ["age"], classes) == ["born", "city"]
-
-
-def test_one_interval_that_can_be_read_is_enough() -> None:
-    people_of, shown = pd.DataFrame({"age": [3, 4]}), pd.DataFrame({"age": ["3-4", "old"]})
-    assert _written_otherwise(shown, people_of, ["age"], ["age"]) == []
-
-
-def test_what_one_table_of_people_lacks_is_not_attacked() -> None:
-    released = pd.DataFrame({"age": [3, 4], "ill": ["no", "yes"], "street": ["a", "b"]})
-    tables = {Path("original.csv"): released, Path("control.csv"): released.drop(columns="street")}
-    (_, _, kept), notes = _columns(Roles(["age"], ["ill"]), Path("t.csv"), released, tables)
-    assert kept == []
-    assert notes == ["Not in every table of people, so not attacked: street."]
-
-
-def test_a_table_without_any_quasi_identifier_is_refused() -> None:
-    released = pd.DataFrame({"ill": ["no", "yes"]})
-    tables = {Path("original.csv"): released.assign(age=[3, 4])}
-    with pytest.raises(InputError, match=r"t\.csv has no column age"):
-        _columns(Roles(["age"], ["ill"], may_lack=True), Path("t.csv"), released, tables)
 
 
 def test_a_folder_in_the_place_of_its_table_is_told(folder: Path, tmp_path: Path) -> None:

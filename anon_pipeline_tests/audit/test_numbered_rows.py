@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from anon_pipeline.attack.rates import LEAK
-from anon_pipeline.audit.foreign_table import AttackedTable, Files, Roles, attack_table
+from anon_pipeline.audit.attacked_files import Files
+from anon_pipeline.audit.foreign_columns import Roles
+from anon_pipeline.audit.foreign_table import AttackedTable, attack_table
 from anon_pipeline.audit.numbered_rows import numbering, of_single_rows
 
 N = 300

@@ -14,8 +14,10 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
-from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, Files, Roles, attack_table
-from anon_pipeline.audit.same_values import frame_of, with_all_digits, with_same_values
+from anon_pipeline.audit.attacked_files import Files
+from anon_pipeline.audit.foreign_columns import Roles
+from anon_pipeline.audit.foreign_table import FOR_WHOM, AttackedTable, attack_table
+from anon_pipeline.audit.same_values import frame_of, with_all_digits, with_same_values, with_spans_of_years
 from anon_pipeline.errors import InputError
 
 N = 300
@@ -187,3 +189,14 @@ def test_an_index_without_a_name_hides_no_leak_and_is_one_where_it_is_kept(
     assert_found(found, "__index_level_0__: every row of the table and of the original has a value of its own")
     (linked,) = [one for one in found.findings if one.name == "linkage, all quasi-identifiers"]
     assert (linked.verdict == "leak") == (order == "of the original")
+
+
+def test_years_in_the_place_of_dates_are_spans_of_days() -> None:
+    people = pd.DataFrame({"born": pd.to_datetime(["2023-12-31", "2024-02-29", None]), "age": [2024, 2024, 3]})
+    released = pd.DataFrame({"born": [2023, 2024, None], "age": [2024, 2024, 3]})
+    spans = with_spans_of_years(released, people, ["born", "age", "absent"])
+    assert spans["born"].tolist()[:2] == [f"[{year}-01-01, {year}-12-31T23:59:59.999999]" for year in (2023, 2024)]
+    assert spans["born"].isna().tolist() == [False, False, True]
+    assert spans["age"].tolist() == [2024, 2024, 3]
+    months_too = released.assign(born=["2023", "2024-02", None])
+    assert with_spans_of_years(months_too, people, ["born"])["born"][0] == "2023"

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from anon_pipeline.audit.foreign_table import Files, Roles
+from anon_pipeline.audit.attacked_files import Files
+from anon_pipeline.audit.foreign_columns import Roles
 from anon_pipeline.errors import InputError
 from anon_pipeline.home import Home
 from anon_pipeline.spec import ReleaseSpec
