@@ -141,7 +141,7 @@ def _launched(spec: ReleaseSpec, home: Home, runtime: Runtime, what: str) -> Out
     tags = {DATASET_TAG: spec.dataset, STARTED_BY: COMMAND_LINE}
     with (
         _unavailable_if_lost(spec),
-        quick_records(),
+        quick_records(home.private),
         open_instance(home) as instance,
     ):
         _close_abandoned(instance, tags)

@@ -13,8 +13,8 @@ from anon_pipeline.pipeline.quick_records import quick_records
 
 
 @pytest.fixture(autouse=True)
-def shared_engines() -> Iterator[None]:
-    with quick_records():
+def shared_engines(folder: Path) -> Iterator[None]:
+    with quick_records(folder):
         yield
 
 
