@@ -114,9 +114,9 @@ class Prepared:
         def answer() -> bytes:
             try:
                 exact = answering.read(self.plan, readable, lambda query: engine.aggregated(readable, query))
-            except InputError:
+            except InputError as error:
                 self.seen.require_same(reading.SPENT)
-                raise InputError(f"query: {self.spec.source.path} {reading.BROKEN}") from None
+                raise InputError(f"query: {self.spec.source.path} {reading.broken(error)}") from None
             self.seen.require_same(reading.SPENT)
             drawn = answering.draw(self.plan, exact)
             content = {"dataset": self.spec.dataset, "query": self.text, **drawn, "cost": _cost(self.plan)}

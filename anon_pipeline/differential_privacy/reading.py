@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from anon_pipeline.engine.databases import changes_beside
 from anon_pipeline.engine.elsewhere import state_of_source
+from anon_pipeline.engine.quoting import STRAY_QUOTE, StrayQuote
 from anon_pipeline.engine.sql import float_text, literal, quoted
 from anon_pipeline.engine.typed import FINE_ZONED, FLOATING, MOMENTS, Reader, is_whole
 from anon_pipeline.errors import InputError
@@ -33,15 +34,23 @@ BROKEN = (
     "`anon-pipeline profile` says what is wrong"
 )
 
+#: The same of a file in which one row could decide where the fields of others end.
+STRAY = f"{STRAY_QUOTE}; what the question costs stays spent, since failing may depend on the people in it"
+
 #: What is said of the budget where the source changed, before and after the reservation.
 UNSPENT = "nothing was spent"
 SPENT = "nothing was answered, and what the question costs stays spent"
 
 
+def broken(error: InputError) -> str:
+    """Why a source could not be counted after the reservation, without the engine's words."""
+    return STRAY if isinstance(error, StrayQuote) else BROKEN
+
+
 class Counting(Protocol):
     """An engine that can count people in a source, without storing the source first."""
 
-    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str], reads_rows: bool = True) -> pa.Table:
         """The result of a query over a source; `query` makes its text from a reader and the relation to select from."""
 
 
@@ -182,7 +191,7 @@ def check_header(engine: Counting, spec: ReleaseSpec, place: str) -> None:
         return "SELECT 1 AS nothing"
 
     try:
-        engine.aggregated(spec, header)
+        engine.aggregated(spec, header, False)
     except InputError:
         if found:
             raise

@@ -197,10 +197,11 @@ class Engine(Protocol):
             For a source that cannot be used, with a sentence that holds no value of a person.
         """
 
-    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str], reads_rows: bool = True) -> pa.Table:
         """A small result of a query over the relation that the source opens as; nothing is stored.
 
-        Each value is read by itself: what stands in one row never changes how another is read.
+        Each value is read by itself: what stands in one row never changes how another is read. A file in which it could
+        is refused, unless the query reads the header alone.
         """
 
     def describe(self, table: Path, spec: ReleaseSpec, types: dict[str, ColumnType]) -> SourceFacts:

@@ -30,12 +30,14 @@ class CountingEngine(ABC):
     ) -> AbstractContextManager[Any]:
         """The source of a spec, as `anon_pipeline.engine.typed.OpenSource` says; see `sources.opened`."""
 
-    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str]) -> pa.Table:
+    def aggregated(self, spec: ReleaseSpec, query: Callable[[Reader, str], str], reads_rows: bool = True) -> pa.Table:
         with (
             self._folder_of_its_own() as folder,
             self._session() as session,
             self._opened(session, spec, folder, by_itself=True) as source,
         ):
+            if reads_rows:
+                source.check()
             return session.arrow(query(session, source.relation))
 
     @contextmanager

@@ -29,6 +29,7 @@ from anon_pipeline.engine.plain_tables import (
     texts_of_json,
     texts_of_mixed,
 )
+from anon_pipeline.engine.quoting import require_closed_fields
 from anon_pipeline.engine.records import with_fields
 from anon_pipeline.engine.servers import SERVERS, store_server
 from anon_pipeline.engine.sql import quoted
@@ -187,7 +188,10 @@ def _opened_here(  # noqa: PLR0913 (see opened_at)
                 plain = texts_of_mixed(connection, plain, columns, source.decimal)
                 plain = moments_in_utc(connection, plain, columns)
             plain = as_stated(connection, plain, source, columns, by_itself)
-            yield OpenSource(plain, label, files if plain == rows else (), by_values=kind in STATE_NO_TYPES)
+            by_values = kind in STATE_NO_TYPES
+            checked = columns if by_itself and kind == "csv" else None
+            check = partial(_check_quotes, source, path, label, checked)
+            yield OpenSource(plain, label, files if plain == rows else (), None, by_values, check)
     except duckdb.OutOfMemoryException:
         raise
     except (duckdb.Error, pa.ArrowException, sqlite3.Error, UnicodeDecodeError) as error:
@@ -275,9 +279,8 @@ def _relation(
     """The rows of a source as they are in it, and the Parquet files that are read for them, if it has such files."""
     label, alone = source.path, asked.alone
     if kind == "csv":
-        if alone is not None and source.delimiter is None and not is_workbook(path):
-            delimiter = delimiter_of_header(source, path, label, _names_in_file(source, alone))
-            source = source.model_copy(update={"delimiter": delimiter})
+        if alone is not None:
+            source = _delimited(source, path, label, alone)
         escape = None if alone is None else DOUBLED
         with text_relation(connection, source, path, label, scratch, escape=escape) as rows:
             yield rows, ()
@@ -307,6 +310,20 @@ def _relation(
                 yield renamed(connection, rows, (stored,), source, label)
         finally:
             stored.unlink(missing_ok=True)
+
+
+def _delimited(source: Source, path: Path, label: str, columns: Mapping[str, Column]) -> Source:
+    """A source of text with its delimiter: the stated one, or that of the header."""
+    if source.delimiter is not None or is_workbook(path):
+        return source
+    delimiter = delimiter_of_header(source, path, label, _names_in_file(source, columns))
+    return source.model_copy(update={"delimiter": delimiter})
+
+
+def _check_quotes(source: Source, path: Path, label: str, columns: Mapping[str, Column] | None) -> None:
+    """Check the quotes of a text file of which each value is read by itself; `columns` is None for any other source."""
+    if columns is not None:
+        require_closed_fields(_delimited(source, path, label, columns), path, label)
 
 
 def _names_in_file(source: Source, columns: Mapping[str, Column]) -> list[str]:

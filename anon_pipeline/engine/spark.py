@@ -284,7 +284,7 @@ class SparkEngine(SqlEngine):
                 columns = columns_of_all(files, label, kept)
                 _refuse_types_that_differ(spec, columns)
                 relation = spark.view("source_table", files, columns)
-                opened = OpenSource(relation, label, files, source.table, source.by_values)
+                opened = OpenSource(relation, label, files, source.table, source.by_values, source.check)
                 if not by_itself:  # to refuse a source for a value of one person would tell of that value
                     _refuse_values_that_differ(spark, opened, spec, columns)
                 yield opened

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -58,7 +58,8 @@ class OpenSource:
 
     `files` are the Parquet files that the relation reads, if it reads such files. For a table that keeps former states,
     `table` is the state that is read: its `format`, and its `version` (Delta) or `snapshot` (Iceberg). `by_values` says
-    that whether numbers are whole was decided from all of them, as the source states no types.
+    that whether numbers are whole was decided from all of them, as the source states no types. `check` looks at the
+    whole file where each value is to be read by itself, and raises where one row could decide how others are read.
     """
 
     relation: str
@@ -66,6 +67,7 @@ class OpenSource:
     files: tuple[Path, ...] = ()
     table: dict[str, str] | None = None
     by_values: bool = False
+    check: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,16 @@ import pytest
 import yaml
 
 from anon_pipeline.differential_privacy import queries, reading
+from anon_pipeline.differential_privacy.budget import Allowance, Budget
 from anon_pipeline.differential_privacy.queries import Share
+from anon_pipeline.differential_privacy.synthesis.made_table import measure_people
 from anon_pipeline.engine.duckdb import DuckDBEngine
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.home import Home
+from anon_pipeline.keys import private_key
 from anon_pipeline.profiling.new_dataset import DatasetRequest, start_dataset
 from anon_pipeline.spec import ReleaseSpec
+from anon_pipeline_tests.differential_privacy import synthetic_people
 from anon_pipeline_tests.differential_privacy.tables import PERSON, counting, plan_of, policy, write_dataset
 from anon_pipeline_tests.end_to_end.harness import command
 
@@ -153,6 +157,28 @@ def test_a_line_that_breaks_is_not_told_and_may_be_paid(
     assert not any(letter.isdigit() for letter in str(told.value))
     ledger = home.private / "budgets" / "patients" / "ledger.jsonl"
     assert paid == (ledger.exists() and '"action": "reserve"' in ledger.read_text())
+
+
+@pytest.mark.parametrize("release", ["answer", "synthetic"])
+def test_a_file_with_a_stray_quote_is_told_without_a_line_and_paid(
+    release: str, tmp_path: Path, home: Home, engine: DuckDBEngine
+) -> None:
+    of_answer = release == "answer"
+    spec = dataset(tmp_path) if of_answer else synthetic_people.write(tmp_path, source={"path": "people.csv"})
+    frame = people() if of_answer else synthetic_people.people(60).to_pandas()
+    header, *rows = frame.to_csv(index=False).splitlines()
+    spec.source_path.write_text("\n".join([f"{header},note", *(f'{row},5"' for row in rows)]))
+
+    def ask() -> object:
+        if of_answer:
+            return queries.ask(spec, home, engine, BY_CITY, MUCH)
+        return measure_people(engine, spec, home, private_key(spec, home))
+
+    with pytest.raises(InputError, match=r"a quote within a field .* stays spent") as told:
+        ask()
+    assert not any(letter.isdigit() for letter in str(told.value))
+    state = Budget(home, Allowance.of(reading.asked_of(spec))).state()
+    assert (state.reserved, state.answered) == (1, 0)
 
 
 def test_a_file_of_questions_is_read_before_anything_is_asked(tmp_path: Path) -> None:

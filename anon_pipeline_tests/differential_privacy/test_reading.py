@@ -351,3 +351,26 @@ def test_no_row_shows_how_quotes_are_written(value: str, tmp_path: Path, engine:
         except InputError:  # such a file is in no form that is read, and no figure is told
             continue
         assert told.numbers(Measurement("count"), [(0,), (1,), (None,)]) == [ROWS, 0, 1]
+
+
+def test_no_row_decides_where_the_fields_of_others_end(tmp_path: Path, engine: DuckDBEngine) -> None:
+    """A field that began with a quote took all rows below it, up to one that ended with a quote, without an error."""
+    spec = spec_of(tmp_path, "people.csv")
+
+    def told(*odd: tuple[int, str]) -> list[int] | None:
+        rows = ["1,no,0,2.5,Cork"] * ROWS
+        for place, row in odd:
+            rows[place] = row
+        (tmp_path / "people.csv").write_text("\n".join(["patient,ill,visits,weight,city", *rows, ""]))
+        try:
+            return exact(engine, spec, QUESTIONS[0]).numbers(Measurement("count"), [(0,), (None,)])
+        except InputError:  # it is not told how many there are
+            return None
+
+    opens, closes = (5, '1,"no,0,2.5,Cork'), (50, '1,no",0,2.5,Cork')
+    assert told() == [ROWS, 0]
+    assert told((5, '1,"n""o",0,2.5,Cork')) == [ROWS, 0]
+    files = [told(*odd) for odd in ((), (opens,), (closes,), (opens, closes))]
+    # A file of which something is told has a neighbour of which nothing is, or one that differs by a row.
+    assert files[1] is None
+    assert files[2] is None

@@ -16,7 +16,7 @@ from anon_pipeline.arrays import IntArray
 from anon_pipeline.differential_privacy import accounting, mechanisms
 from anon_pipeline.differential_privacy.accounting import NANO, Cost
 from anon_pipeline.differential_privacy.budget import Allowance, Budget, Question, question_keys
-from anon_pipeline.differential_privacy.reading import BROKEN, SPENT, UNSPENT, asked_of
+from anon_pipeline.differential_privacy.reading import SPENT, UNSPENT, asked_of, broken
 from anon_pipeline.differential_privacy.same_source import SeenSource
 from anon_pipeline.differential_privacy.synthesis import measuring, stored
 from anon_pipeline.differential_privacy.synthesis.coded_table import Axis, axes_of, read_coded
@@ -115,9 +115,9 @@ def measure_people(engine: Any, spec: ReleaseSpec, home: Home, key: Key) -> tupl
     def answer() -> bytes:
         try:
             table = read_coded(engine, spec, axes)
-        except InputError:
+        except InputError as error:
             seen.require_same(SPENT)
-            raise InputError(f"{spec.source.path} {BROKEN}") from None
+            raise InputError(f"{spec.source.path} {broken(error)}") from None
         seen.require_same(SPENT)
         measurements = measuring.measure(table, settings)
         return stored.to_bytes(measurements, secrets.token_hex(16))
