@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 RELEASES, INCOMING = "_releases", "_incoming"
 #: How long a swap waits for readers of the former tables.
 WAIT = "30s"
+#: The number of the lock under which our transactions run one after another.
+ALONE = 7302451698
 #: What is recorded of a withdrawal.
 REMAINS = "backups of the server, and its log of changes, hold the tables until they are removed there"
 #: Messages of errors, by the beginning of the server's error code (PostgreSQL documentation, Appendix A).
@@ -43,7 +45,7 @@ SENTENCES = {
     "23503": "a table of others refers to the line of this release in its table of releases (a foreign key); remove "
     "what refers to it, or the key, and deliver again",
     "2BP01": "something of the server depends on the former tables (a view?); drop it, and make it again afterwards",
-    "55P03": f"somebody reads the former tables for longer than {WAIT}; deliver again later",
+    "55P03": f"somebody reads the former tables, or puts another release, for longer than {WAIT}; deliver again later",
     "25006": "the server takes no changes (a standby, or set to read only); name the server that does",
     "22": "a value cannot be stored there (a text with a zero character?)",
     "53": "the server has too little memory, disk or connections left",
@@ -297,7 +299,7 @@ class DatabaseSchema:
                 reached = True
                 for setting in ("standard_conforming_strings = on", f"lock_timeout = '{WAIT}'"):
                     cursor.execute(f"SET LOCAL {setting}")
-                cursor.execute("SELECT pg_advisory_xact_lock(7302451698)")
+                self._rows(cursor, f"SELECT pg_advisory_xact_lock({ALONE})")  # read, or the next statement fails for it
                 yield cursor
                 _commit(connection)
         except (Error, pa.ArrowException) as error:
