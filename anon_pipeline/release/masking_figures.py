@@ -20,8 +20,9 @@ STATED_FACTS = {"bits", "epsilon", "epsilon_per_metre", "expected_metres", "fake
 #: Facts about the matrix of a step that changes categories, and about groups that are released in place of people.
 FACTS_OF_A_MATRIX, FACTS_OF_GROUPS = {"categories", "least_retention"}, {"groups", "people_left_out", "means_hidden"}
 
-#: Steps by which one person decides whether all who have the same value show it, or all who have the next rarest.
-OF_WHOLE_GROUPS = {"suppress_rare", "local_suppression"}
+#: Steps by which one person decides whether all who have the same value show it, or all who have the next rarest; or
+#: on which side of a limit all are who have the same value, or lie between a rounded limit and the next.
+OF_WHOLE_GROUPS = {"suppress_rare", "local_suppression", "quantile_code", "quantile_bin"}
 #: Steps that group everybody anew where one person has another value.
 REGROUPING = {"microaggregate", "mdav"}
 

@@ -17,13 +17,13 @@ Columns = dict[str, list[Any]]
 TYPES = {"town": CATEGORICAL, "sex": CATEGORICAL, "age": NUMERIC, "income": NUMERIC}
 
 
-def told(columns: Columns, *steps: dict[str, Any]) -> list[dict[str, Any]]:
-    """The masking of a manifest; steps without columns are those of the town."""
+def told(columns: Columns, *steps: dict[str, Any], of: str = "town") -> list[dict[str, Any]]:
+    """The masking of a manifest; steps without columns are those of the town, or of another column."""
     own, of_table = ([step for step in steps if ("columns" in step) == whole] for whole in (False, True))
     _, reports = apply_steps(
         pa.table(columns),
         {name: TYPES[name] for name in columns},
-        {"town": [read_step(step) for step in own]} if own else {},
+        {of: [read_step(step) for step in own]} if own else {},
         [read_step(step) for step in of_table],
         Resources("people", KEY),
     )
@@ -55,6 +55,27 @@ def test_whether_a_group_is_hidden_does_not_tell_whether_one_person_belongs_to_i
         )
         apart += here != elsewhere
     assert apart <= 2, apart
+
+
+#: A step, the numbers of others, and two of the last one, between which the limit jumps over many people: over all who
+#: were born within a decade, and over all who have one number of children.
+LIMITS: dict[str, tuple[dict[str, Any], list[int], tuple[int, int]]] = {
+    "a decade": (
+        {"technique": "quantile_code", "top": 0.05},
+        [*[*range(1924, 1999)] * 5, *[1999] * 4, *[2002] * 20],
+        (1995, 2001),
+    ),
+    "one value": ({"technique": "quantile_bin", "bins": 2}, [*[0] * 100, *[1] * 100, *[3] * 199], (0, 3)),
+}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_on_which_side_of_a_limit_many_people_are_does_not_tell_the_number_of_one(name: str) -> None:
+    step, others, numbers = LIMITS[name]
+    sex = ["f" if number == 1 or place % 3 else "m" for place, number in enumerate(others)]
+
+    here, there = (told({"age": [*others, number], "sex": [*sex, "f"]}, step, of="age") for number in numbers)
+    assert here == there
 
 
 @pytest.mark.long
