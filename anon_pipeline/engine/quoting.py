@@ -8,6 +8,7 @@ into one field, and everybody in between with it, without an error.
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,8 @@ STRAY_QUOTE = (
 )
 QUOTE, BLANK = ord('"'), ord(" ")
 LINE_ENDS = (b"\n", b"\r")
+#: The fewest delimiters of a row by which lines within a field are taken for rows.
+FEWEST = 2
 #: Characters that are read at a time.
 BLOCK = 1 << 22
 
@@ -49,21 +52,58 @@ def require_closed_fields(source: Source, path: Path, label: str) -> None:
     """
     if is_workbook(path):
         return  # its cells are written as a text by ourselves
-    delimiter = (source.delimiter or ",").encode()
+    delimiter, inside = (source.delimiter or ",").encode(), False
+    for text in _whole_lines(source, path, label):
+        stray, inside = _stray(text, delimiter, inside)
+        if stray:
+            raise StrayQuote(f"{label}: {STRAY_QUOTE}")
+
+
+def rows_within_fields(source: Source, path: Path, label: str) -> int:
+    """How many whole lines of a text file lie within a quoted field, and have as many delimiters as its first line.
+
+    If a quote was never closed, these are rows of people that are read as one field. None are looked for where lines
+    have fewer than two delimiters, as other lines of texts have, too.
+    """
+    found, inside, expected, delimiter = 0, False, 0, (source.delimiter or "").encode()
+    for text in _whole_lines(source, path, label):
+        letters = np.frombuffer(text, dtype=np.uint8)
+        ends = np.flatnonzero(letters == LINE_ENDS[0][0]) + 1
+        if not expected:
+            header = text[: ends[0]]
+            delimiter = delimiter or max((b",", b";", b"\t", b"|"), key=header.count)
+            expected = header.count(delimiter)
+            if len(delimiter) > 1 or expected < FEWEST:
+                return 0
+        lines = np.insert(ends, 0, 0)
+        opened = np.searchsorted(np.flatnonzero(letters == QUOTE), lines)
+        delimiters = np.diff(np.searchsorted(np.flatnonzero(letters == delimiter[0]), lines))
+        within = ((opened[:-1] + inside) % 2 == 1) & (np.diff(opened) == 0)
+        found += int((within & (delimiters == expected)).sum())
+        inside = inside != bool(opened[-1] % 2)
+    return found
+
+
+def _whole_lines(source: Source, path: Path, label: str) -> Iterator[bytes]:
+    """The text of a file below what is skipped, in UTF-8, in parts that end with a line; not of a workbook.
+
+    The cells of a workbook are written as a text by ourselves.
+    """
+    if is_workbook(path):
+        return
     with (
         unpacked(path, source.sheet, label) as read,
         io.TextIOWrapper(read, source.encoding, "replace", newline="") as text,
     ):
         for _ in range(source.skip):
             text.readline()
-        inside, rest = False, ""
+        rest = ""
         while block := text.read(BLOCK):
             whole, end, rest = (rest + block).rpartition("\n")
-            stray, inside = _stray(f"{whole}{end}".encode(), delimiter, inside)
-            if stray:
-                raise StrayQuote(f"{label}: {STRAY_QUOTE}")
-        if _stray(f"{rest}\n".encode(), delimiter, inside)[0]:
-            raise StrayQuote(f"{label}: {STRAY_QUOTE}")
+            if end:
+                yield f"{whole}{end}".encode()
+        if rest:
+            yield f"{rest}\n".encode()
 
 
 def _stray(text: bytes, delimiter: bytes, inside: bool) -> tuple[bool, bool]:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anon_pipeline.engine import quoting
-from anon_pipeline.engine.quoting import StrayQuote, require_closed_fields
+from anon_pipeline.engine.quoting import StrayQuote, require_closed_fields, rows_within_fields
 from anon_pipeline.spec import Source
 
 FIELDS = st.text(alphabet='a"ä, \n\r;', max_size=6)
@@ -77,3 +77,23 @@ def test_how_a_file_is_written_is_known(tmp_path: Path) -> None:
     assert is_closed(tmp_path, '"name"::"city"\n"a:b"::"c"\n', delimiter="::")
     assert not is_closed(tmp_path, '"name"::"city"\na:"b"::"c"\n', delimiter="::")
     assert is_closed(tmp_path, '"name" "city"\n"a b" c\n', delimiter=" ")
+
+
+@pytest.mark.parametrize("block", [3, 1 << 22])
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ('a,b,c\n"Bob,1,2\nx,3,4\ny,5,6\nAl",7,8\n', 2),
+        ('a;b;c\n"Bob;1;2\nx;3;4\nAl";7;8', 1),
+        ('a,b,c\n"Bob\nis, say\nill",1,2\n"x ""y"" z",3,4\n', 0),
+        ('a,b\n"Bob,1\nx,3\nAl",7\n', 0),
+        ("a,b,c\n", 0),
+        ("", 0),
+    ],
+)
+def test_rows_that_a_quote_has_taken_into_a_field_are_counted(
+    text: str, lines: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quoting, "BLOCK", block)
+    (tmp_path / "people.csv").write_text(text)
+    assert rows_within_fields(Source(path="people.csv"), tmp_path / "people.csv", "people.csv") == lines

@@ -12,7 +12,10 @@ from anon_pipeline.engine import found_types
 from anon_pipeline.engine.base import SourceFacts
 from anon_pipeline.engine.durations import require_stated_units
 from anon_pipeline.engine.parquet_files import empty_columns, unread_tables
+from anon_pipeline.engine.quoting import rows_within_fields
+from anon_pipeline.engine.sources import kind_of
 from anon_pipeline.engine.stored_kinds import kinds_of
+from anon_pipeline.errors import number_of
 from anon_pipeline.masking.step_keys import secrets_of
 from anon_pipeline.pipeline.checks.possible import require_possible
 from anon_pipeline.pipeline.metadata import Column, Schema
@@ -21,7 +24,7 @@ from anon_pipeline.pipeline.step import Run, StepDef, StepResult, log
 from anon_pipeline.release.promises import require_an_answer
 from anon_pipeline.release.publish import CONTROL, DATA
 from anon_pipeline.release.spec_folders import require_one_dataset
-from anon_pipeline.spec import ImportedModel
+from anon_pipeline.spec import ImportedModel, ReleaseSpec
 from anon_pipeline.spec.permission import require_code
 
 
@@ -79,6 +82,14 @@ def _warn(run: Run, folder: Path, units: dict[str, str]) -> None:
             spec.dataset,
             ", ".join(empty),
         )
+    if lines := _rows_within_fields(spec):
+        log.warning(
+            "%s: %s of %s within a quoted field, and look like rows: if a quote was never closed, as many people are "
+            "missing; close it, or double it where it belongs to the text",
+            spec.dataset,
+            number_of(lines, "line", "lines"),
+            f"{spec.source.path} {'stands' if lines == 1 else 'stand'}",
+        )
     if spec.source.is_file and spec.source_path.is_dir() and (unread := unread_tables(spec.source_path)):
         log.warning(
             "%s: of the folder %s only files whose names end in .parquet are read, and not %s",
@@ -86,6 +97,13 @@ def _warn(run: Run, folder: Path, units: dict[str, str]) -> None:
             spec.source.path,
             ", ".join(unread[:3]) + (f" and {len(unread) - 3} more" if len(unread) > 3 else ""),
         )
+
+
+def _rows_within_fields(spec: ReleaseSpec) -> int:
+    """How many lines of a text file of this machine lie within a quoted field and look like rows."""
+    source, path = spec.source, spec.source_path
+    is_one = source.is_file and path.is_file() and kind_of(path) == "csv"
+    return rows_within_fields(source, path, source.path) if is_one else 0
 
 
 STEP = StepDef("raw_data", (), frozenset({"duckdb", "parquet"}), store_source, makes_people=True, reads_source=True)
