@@ -24,7 +24,9 @@ from anon_pipeline.attack.limits import OF_INFERENCE, largest_leak
 from anon_pipeline.attack.model_answers import Question
 from anon_pipeline.attack.models_audit import RAW, RELEASE, Effort, audit_fitted, audit_models
 from anon_pipeline.attack.table_audit import Earlier, Knowledge, Tables, audit_table
+from anon_pipeline.audit.same_values import places
 from anon_pipeline.engine.base import Batch
+from anon_pipeline.engine.batches import chosen_rows
 from anon_pipeline.errors import InputError, Refused
 from anon_pipeline.keys import Key
 from anon_pipeline.learning.cells import folds_of_sample
@@ -58,6 +60,7 @@ class Twin:
     control : the raw rows of the people who were kept out
     classes : the twin's table of classes
     guide : the model that guided it
+    row : the position of each member among the people of whom the twin is made, shape (m,)
     """
 
     released: pd.DataFrame
@@ -66,6 +69,7 @@ class Twin:
     control: pd.DataFrame
     classes: pd.DataFrame
     guide: TrainedGuide | JointGuide
+    row: IntArray
 
 
 @dataclass(frozen=True)
@@ -144,17 +148,19 @@ def make_twin(audited: Audited, control: npt.NDArray[np.bool_], fitting: Fitting
     tree = tree_of(spec, key, in_folds=True).set_params(form=spec.recode.form)
     guidance, sensitive = trained.guidance(members, sample.fold), protected_of(spec, members, audited.types)
     tree.fit(members[spec.quasi_identifiers], guidance, sensitive)
-    return _twin(spec, tree, trained, members, frame[control].reset_index(drop=True))
+    return _twin(spec, tree, trained, frame, control)
 
 
 def _twin(
     spec: ReleaseSpec,
     tree: AnonymizerTree,
     trained: TrainedGuide | JointGuide,
-    members: pd.DataFrame,
-    control: pd.DataFrame,
+    people: pd.DataFrame,
+    control: npt.NDArray[np.bool_],
 ) -> Twin:
-    inside = members[tree.apply(members[spec.quasi_identifiers]) >= 0].reset_index(drop=True)
+    row = np.flatnonzero(~control)
+    row = row[tree.apply(people.iloc[row][spec.quasi_identifiers]) >= 0]
+    inside = people.iloc[row].reset_index(drop=True)
     recoded = with_columns(inside, tree.transform(inside[spec.quasi_identifiers]))[spec.released]
     # Equal rows have no order in a release, so their order is drawn at random.
     shuffled = recoded.sample(frac=1, random_state=spec.seed)
@@ -168,7 +174,33 @@ def _twin(
     ):
         # An attacker looks labels up in the class table, which says what each stands for.
         classes = with_columns(classes, {summary.domain.name: summary.ranges() for summary in tree.summaries_})
-    return Twin(recoded.iloc[origin].reset_index(drop=True), origin, inside, control, classes, trained)
+    others = people[control].reset_index(drop=True)
+    return Twin(recoded.iloc[origin].reset_index(drop=True), origin, inside, others, classes, trained, row)
+
+
+def _attacked(twin: Twin, people: Batch, of_control: Batch, earlier: Sequence[Earlier]) -> tuple[Tables, list[Earlier]]:
+    """The tables that are attacked, with kept numbers told apart that the twin's floats take for one."""
+    tables = Tables(twin.released, twin.members, twin.control, twin.origin, twin.classes)
+    if not len(people.digits.columns):
+        return tables, list(earlier)
+    of_members = people.digits.iloc[twin.row].reset_index(drop=True)
+    exact = {
+        "released": of_members.iloc[twin.origin].reset_index(drop=True),
+        "original": of_members,
+        "control": of_control.digits.reset_index(drop=True),
+        **{f"earlier {place}": release.released for place, release in enumerate(earlier)},
+    }
+    found = list(places(exact, of_members.columns).values())
+    tables = replace(
+        tables,
+        released=with_columns(twin.released, found[0]),
+        original=with_columns(twin.members, found[1]),
+        control=with_columns(twin.control, found[2]),
+    )
+    return tables, [
+        replace(release, released=with_columns(release.released, of_release))
+        for release, of_release in zip(earlier, found[3:], strict=True)
+    ]
 
 
 def audit(
@@ -211,9 +243,11 @@ def audit(
     }
     if not len(twin.members):
         return {**content, "skipped": "the twin released nobody"}
+    of_control = chosen_rows(people, np.flatnonzero(control)) if held_out is None else held_out
+    tables, earlier = _attacked(twin, people, of_control, earlier)
     with fitting.workers.meanwhile(
         audit_table,
-        Tables(twin.released, twin.members, twin.control, twin.origin, twin.classes),
+        tables,
         knowledge_of(spec, audited.types),
         earlier,
         spec.audit.targets,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -129,6 +129,31 @@ def with_all_digits(
             for key, table in tables.items()
         }
     return tables, exact
+
+
+def places(tables: Mapping[str, pd.DataFrame], names: Collection[str]) -> dict[str, dict[str, pd.Series]]:
+    """By table, the places of numbers in their order, of columns in which floats take different ones for one.
+
+    Of kept numbers the attacks of an audit need no more than which are equal and in which order they are.
+
+    Parameters
+    ----------
+    tables : numbers with all their digits
+    names : the columns that are looked at; a table may lack some, or have texts in them
+    """
+    found: dict[str, dict[str, pd.Series]] = {key: {} for key in tables}
+    for name in names:
+        columns = {key: table[name] for key, table in tables.items() if name in table}
+        columns = {
+            key: _in_digits(column) for key, column in columns.items() if pd.api.types.is_numeric_dtype(column.dtype)
+        }
+        values = pd.concat(list(columns.values())).dropna().unique()
+        if len(np.unique(numbers(pd.Series(values.astype(np.float64))))) == len(values):
+            continue
+        place = {value: float(number) for number, value in enumerate(sorted(values, key=Decimal), 1)}
+        for key, column in columns.items():
+            found[key][name] = column.map(place).astype(np.float64)
+    return found
 
 
 def _loses_digits(column: pd.Series) -> bool:

@@ -158,6 +158,7 @@ class Batch:
         asked for
     key : the quasi-identifiers of each row packed into q integers, shape (n, q)
     people : how many people each row stands for
+    digits : kept numbers that floats may round, with all their digits; no column where there are none
     """
 
     features: pd.DataFrame
@@ -165,6 +166,7 @@ class Batch:
     hash: IntArray
     key: IntArray
     people: IntArray
+    digits: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +229,10 @@ class Engine(Protocol):
         """
 
     def frame(self, table: Path, types: Mapping[str, ColumnType]) -> pd.DataFrame:
-        """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts."""
+        """A table small enough for memory, a row per person, values coded as in a batch; ranges stay texts.
+
+        Numbers that floats may round have all their digits, as in `Batch.digits`.
+        """
 
     def everybody(self, table: Path, about: int | None = None) -> pa.Table:
         """A stored table in memory, a row per person; or about so many people of it, chosen by their values."""

@@ -14,6 +14,7 @@ from anon_pipeline.engine.base import Batch
 from anon_pipeline.engine.content import row_hashes, sample_hash
 from anon_pipeline.engine.expressions import CODED, PEOPLE
 from anon_pipeline.engine.packing import Packing
+from anon_pipeline.engine.typed import EXACT_DIGITS
 from anon_pipeline.spec import ColumnType, ReleaseSpec
 from anon_pipeline.tables import Cells
 
@@ -30,12 +31,16 @@ def as_batch(
     features = pd.DataFrame({name: frame[name] for name in spec.features}, copy=False)
     key = [rows.column(name).to_numpy() for name in keys]
     names = spec.released if hashed else []
+    kept = [name for name in spec.released if name not in spec.quasi_identifiers and types[name] is ColumnType.NUMERIC]
     return Batch(
         features=features,
         target=pd.Series(frame[spec.target], name=spec.target),
         hash=sample_hash(row_hashes([rows.column(name) for name in names], names)),
         key=np.stack(key, axis=1) if key else np.empty((rows.num_rows, 0), dtype=np.int64),
         people=rows.column(PEOPLE).to_numpy(),
+        digits=pd.DataFrame(
+            {name: digits(rows.column(name)) for name in kept if may_be_rounded(rows.column(name).type)}
+        ),
     )
 
 
@@ -52,6 +57,16 @@ def numbers(column: pa.Array) -> Any:
     Arrow's memory must not be written to, and a model may write to its input.
     """
     return np.array(column.cast(pa.float64(), safe=False).fill_null(np.nan))
+
+
+def may_be_rounded(kind: pa.DataType) -> bool:
+    """Whether floats may take two numbers of this type for one."""
+    return bool(pa.types.is_int64(kind) or (pa.types.is_decimal(kind) and kind.precision > EXACT_DIGITS))
+
+
+def digits(column: pa.Array) -> pd.Series:
+    """The numbers of a column as they are stored, with all their digits."""
+    return pd.Series(column, dtype=pd.ArrowDtype(column.type))
 
 
 def exact_frame(table: pa.Table) -> pd.DataFrame:
@@ -79,4 +94,5 @@ def chosen_rows(batch: Batch, rows: IntArray) -> Batch:
         batch.hash[rows],
         batch.key[rows],
         batch.people[rows],
+        batch.digits.iloc[rows] if len(batch.digits.columns) else batch.digits,
     )

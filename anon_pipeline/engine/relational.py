@@ -16,8 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +27,15 @@ import pyarrow.parquet as pq
 from anon_pipeline.arrays import IntArray
 from anon_pipeline.engine import typed
 from anon_pipeline.engine.base import Batch, ClassCounts, ColumnFacts, Recoding, Repetition, SourceFacts
-from anon_pipeline.engine.batches import as_batch, exact_frame, numbers, outside, texts
+from anon_pipeline.engine.batches import (
+    as_batch,
+    digits,
+    exact_frame,
+    may_be_rounded,
+    numbers,
+    outside,
+    texts,
+)
 from anon_pipeline.engine.binning import bins_of, domain_of
 from anon_pipeline.engine.content import ContentHash
 from anon_pipeline.engine.counted_people import counted_people
@@ -141,15 +151,22 @@ class SqlEngine(StoredTables):
             storage = session.storage(relation)
             names = [name for name in types if name in storage]
             kinds = {name: ColumnType.CATEGORICAL if storage[name] == "VARCHAR" else types[name] for name in names}
-            select = ", ".join(f"{typed.coded(name, kinds[name], storage[name])} AS {quoted(name)}" for name in names)
+            select = ", ".join(
+                quoted(name)
+                if kinds[name] is ColumnType.NUMERIC and storage[name].startswith(("BIGINT", "DECIMAL"))
+                else f"{typed.coded(name, kinds[name], storage[name])} AS {quoted(name)}"
+                for name in names
+            )
             rows = session.arrow(f"SELECT {select} FROM {relation}")
         columns = {name: rows.column(name).combine_chunks() for name in names}
-        return pd.DataFrame(
-            {
-                name: texts(column) if kinds[name] is ColumnType.CATEGORICAL else numbers(column)
-                for name, column in columns.items()
-            }
-        )
+        frame: dict[str, pd.Series | npt.NDArray[Any]] = {}
+        for name, column in columns.items():
+            if kinds[name] is ColumnType.CATEGORICAL:
+                frame[name] = texts(column)
+            else:
+                is_exact = kinds[name] is ColumnType.NUMERIC and may_be_rounded(column.type)
+                frame[name] = digits(column) if is_exact else numbers(column)
+        return pd.DataFrame(frame)
 
     def everybody(self, table: Path, about: int | None = None) -> pa.Table:
         with self._session() as session:

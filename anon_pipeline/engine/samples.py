@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -40,7 +41,7 @@ def sample_of(batches: Iterable[Batch], size: int) -> Batch:
     joined = _joined(people)
     place = _smallest(np.concatenate(draws), size)
     chosen = chosen_rows(joined, place[np.argsort(joined.hash[place], kind="stable")])
-    return Batch(chosen.features, chosen.target, chosen.hash, chosen.key, np.ones(len(place), dtype=np.int64))
+    return replace(chosen, people=np.ones(len(place), dtype=np.int64))
 
 
 def _numbered(people: IntArray) -> Iterator[tuple[IntArray, IntArray]]:
@@ -62,8 +63,11 @@ def _smallest(draws: IntArray, size: int) -> IntArray:
 
 
 def _joined(parts: list[Batch]) -> Batch:
-    return Batch(
-        pd.concat([part.features for part in parts], ignore_index=True),
-        pd.concat([part.target for part in parts], ignore_index=True),
-        *(np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")),
+    hashes, keys, people = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("hash", "key", "people")
     )
+    features, target, digits = (
+        pd.concat([getattr(part, name) for part in parts], ignore_index=True)
+        for name in ("features", "target", "digits")
+    )
+    return Batch(features, target, hashes, keys, people, digits)
