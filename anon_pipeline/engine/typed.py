@@ -24,6 +24,8 @@ FINE_ZONED = "TIMESTAMPTZ_NS"
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED, FINE_ZONED}
 #: A number beyond this is no measurement of a person, and would overflow in later steps.
 LARGEST = "1e18"
+#: Floats hold every whole number up to this one, and only some beyond it.
+LARGEST_EXACT = 2**53
 #: A float can hold every decimal with so many digits.
 EXACT_DIGITS = 15
 
@@ -249,8 +251,29 @@ def typed_quasi_identifiers(
     typed = []
     for name in spec.quasi_identifiers:
         column = spec.columns[name].model_copy(update={"type": types[name]})
-        typed.append(_typed(reader, source, name, storage[name], column, spec.source.missing))
+        found = _typed(reader, source, name, storage[name], column, spec.source.missing)
+        if found.type is ColumnType.NUMERIC and storage[name].startswith("DECIMAL"):
+            found = replace(found, expression=_told_apart(reader, source, name, found.expression))
+        typed.append(found)
     return typed
+
+
+def _told_apart(reader: Reader, source: OpenSource, name: str, value: str) -> str:
+    """Decimals of a population that are later taken for floats, as whole numbers where these lose digits.
+
+    Raises
+    ------
+    InputError
+        Where there are fractions as well, so that floats would take several people's numbers for one.
+    """
+    if not _count(reader, f"SELECT count(*) FROM {source.relation} WHERE abs({value}) > {LARGEST_EXACT}"):
+        return value
+    if parts := _count(reader, f"SELECT count(*) FROM {source.relation} WHERE {value} <> floor({value})"):
+        raise InputError(
+            f"columns.{name}: {source.label} has numbers beyond 2^53, and {number_of(parts, 'fraction', 'fractions')} "
+            "among them; floats take several such numbers for one, so store whole numbers"
+        )
+    return f"({value})::BIGINT"
 
 
 def _typed(

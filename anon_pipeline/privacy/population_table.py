@@ -18,10 +18,13 @@ import pandas as pd
 
 from anon_pipeline.arrays import BoolArray, IntArray
 from anon_pipeline.distinct import factorized
+from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics
 
 #: Column of a population table that counts people; every other column is a quasi-identifier.
 PEOPLE = "#people"
+#: Floats hold every whole number up to this one.
+WHOLE = 2**53
 
 
 def people_in_own_box(
@@ -141,7 +144,13 @@ def _shown_values(classes: pd.DataFrame, name: str) -> list[dict[Any, int]]:
 
 
 def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.ndarray, IntArray]:
-    """Whether each class encloses each distinct value of a column, and the distinct value of each row."""
+    """Whether each class encloses each distinct value of a column, and the distinct value of each row.
+
+    Raises
+    ------
+    InputError
+        For numbers of a population that may have lost their last digits, beside whole ones of classes.
+    """
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
         column = pd.Series(pd.arrays.IntegerArray(*_coded(column)))
     place, values = pd.factorize(column, use_na_sentinel=False) if column.isna().any() else factorized(column)
@@ -150,10 +159,16 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
         (low, no_low), (high, no_high) = (_coded(classes[f"{name}_{end}"]) for end in ("low", "high"))
         number, _ = _coded(pd.Series(values))
         # A whole number is compared as such: as floats, whole numbers beyond 2^53 that differ would be one.
-        kind = np.result_type(low, high)
-        is_cut = kind == np.int64 and number.dtype != np.int64
-        least, most = (np.floor(number), np.ceil(number)) if is_cut else (number, number)
-        low, high, least, most = (end.astype(kind) for end in (low, high, least, most))
+        least, most = number, number
+        if np.result_type(low, high) == np.int64 and number.dtype != np.int64:
+            if (np.abs(number) > WHOLE).any():
+                raise InputError(
+                    f"columns.{name}: the population has numbers beyond 2^53 that it does not store as whole numbers, "
+                    "so that several of them look like one; store them as whole numbers, as the source does"
+                )
+            least, most = np.floor(number).astype(np.int64), np.ceil(number).astype(np.int64)
+        elif number.dtype == np.int64:
+            low, high = np.ceil(low).astype(np.int64), np.floor(high).astype(np.int64)
         # One end that is missing is open. Where both are missing, no value of the column is published; nobody counts.
         above, below = low[:, None] <= least, most <= high[:, None]
         fits = (above | no_low[:, None]) & (below | no_high[:, None]) & ~(no_low & no_high)[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -234,29 +235,70 @@ def test_the_ends_of_a_box_of_dates_belong_to_it(day: str | None, inside: int) -
     assert found.population.tolist() == [inside, 0]
 
 
-@pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize(("off", "inside"), [(-1, 0), (0, 3), (1, 3), (2, 0)])
-def test_whole_numbers_beyond_floats_are_compared_exactly(
-    tmp_path: Path, engine: DuckDBEngine, off: int, inside: int, missing: bool
-) -> None:
-    """As floats 10^17 and 10^17 + 1 are one, and people beside a class's box were counted as its population."""
-    box = 10**17
-    people = [box + off] * 3 + [None] * missing
-    pq.write_table(pa.table({"age": pa.array(people, pa.int64())}), tmp_path / "population.parquet")
-    pq.write_table(pa.table({"age": [box, box + 1], "t": ["a", "b"]}), tmp_path / "p.parquet")
+BOX = 10**17
+
+
+def population_of(folder: Path, engine: DuckDBEngine, people: list[Any], kind: pa.DataType) -> pd.DataFrame:
+    """A population with an age each, read beside a source of two people with large whole ones."""
+    pq.write_table(pa.table({"age": pa.array(people, kind)}), folder / "population.parquet")
+    pq.write_table(pa.table({"age": [BOX, BOX + 1], "t": ["a", "b"]}), folder / "p.parquet")
     spec = ReleaseSpec(
         dataset="people",
-        source={"path": str(tmp_path / "p.parquet")},
+        source={"path": str(folder / "p.parquet")},
         target="t",
         columns={"age": {"role": "quasi_identifier"}, "t": {"role": "sensitive"}},
         privacy={"k_anonymity": {"k": 2}},
     )
-    types = engine.store_source(spec, tmp_path / "table.parquet").types()
-    ends = {"age_low": [box, box + 2], "age_high": [box + 1, None], "age_missing": [False, False]}
-    classes = pd.DataFrame({"class_size": [2, 2]} | {name: pd.array(end) for name, end in ends.items()})
-    found = boxed(classes, ["age"], engine.population_table(spec, types, str(tmp_path / "population.parquet")))
+    types = engine.store_source(spec, folder / "table.parquet").types()
+    return engine.population_table(spec, types, str(folder / "population.parquet"))
+
+
+def large_boxes() -> pd.DataFrame:
+    ends = {"age_low": [BOX, BOX + 2], "age_high": [BOX + 1, None], "age_missing": [False, False]}
+    return pd.DataFrame({"class_size": [2, 2]} | {name: pd.array(end) for name, end in ends.items()})
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.decimal128(30, 0), pa.decimal128(30, 2)], ids=str)
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize(("off", "inside"), [(-1, 0), (0, 3), (1, 3), (2, 0)])
+def test_whole_numbers_beyond_floats_are_compared_exactly(
+    tmp_path: Path, engine: DuckDBEngine, off: int, inside: int, missing: bool, kind: pa.DataType
+) -> None:
+    """As floats 10^17 and 10^17 + 1 are one, and people beside a class's box were counted as its population."""
+    population = population_of(tmp_path, engine, [BOX + off] * 3 + [None] * missing, kind)
+    found = boxed(large_boxes(), ["age"], population)
     assert found.population is not None
     assert found.population.tolist() == [inside, 3 if off == 2 else 0]
+
+
+def test_whole_numbers_of_a_population_are_compared_exactly_with_ends_that_are_floats() -> None:
+    """A source of floats has classes between floats; people beside them are not in them."""
+    ends = {"age_low": [1e17], "age_high": [1e17], "age_missing": [False]}
+    population = pd.DataFrame({"age": [BOX - 1, BOX, BOX + 1], PEOPLE: [1, 2, 4]})
+    found = boxed(pd.DataFrame({"class_size": [2]} | ends), ["age"], population)
+    assert found.population is not None
+    assert found.population.tolist() == [2]
+
+
+def test_floats_beside_large_whole_numbers_are_refused(tmp_path: Path, engine: DuckDBEngine) -> None:
+    """Who wrote floats has lost the last digits: two people may stand in one number, and more match a class."""
+    population = population_of(tmp_path, engine, [float(BOX), 20.0], pa.float64())
+    with pytest.raises(
+        InputError, match=r"columns\.age: the population has numbers beyond 2\^53 .*as the source does$"
+    ):
+        boxed(large_boxes(), ["age"], population)
+
+
+def test_large_decimals_with_fractions_are_refused(tmp_path: Path, engine: DuckDBEngine) -> None:
+    with pytest.raises(
+        InputError, match=r"columns\.age: .*population\.parquet has numbers beyond 2\^53, and 1 fraction "
+    ):
+        population_of(tmp_path, engine, [Decimal(BOX), Decimal("20.5")], pa.decimal128(30, 2))
+
+
+def test_decimals_that_floats_hold_stay_decimals(tmp_path: Path, engine: DuckDBEngine) -> None:
+    ages = [Decimal(2**53), Decimal("20.5")]
+    assert population_of(tmp_path, engine, ages, pa.decimal128(30, 2))["age"].tolist() == [20.5, float(2**53)]
 
 
 def test_a_fraction_of_a_population_lies_between_whole_ends() -> None:
