@@ -19,6 +19,8 @@ from anon_pipeline.spec import Column, ColumnType, Source
 
 #: The keys of a source that say how single values are written.
 OF_VALUES = ("missing", "decimal", "thousands", "symbols")
+#: No decimal of an engine has more digits.
+MOST_DIGITS = 38
 
 
 def with_values_of(written: Source, source: Source) -> Source:
@@ -94,4 +96,21 @@ def _read(reader: Reader, opened: OpenSource, text: str, kind: ColumnType, state
     known = f"({text}) IS NOT NULL"
     counts = f"SELECT count(*) FILTER (WHERE {known} AND ({other})), count({text}) FROM {opened.relation}"
     others, fields = reader.rows(counts)[0]
-    return value if fields and not others else None
+    if others or not fields:
+        return None
+    return _exact(reader, opened, text, value) if kind is ColumnType.NUMERIC else value
+
+
+def _exact(reader: Reader, opened: OpenSource, text: str, value: str) -> str:
+    """Numbers as floats, or as decimals where floats take several that differ for one.
+
+    Such a column would seem to have fewer values than it has, so that its diversity was denied.
+    """
+    digits = f"coalesce(max(length(regexp_extract({text}, '[.]([0-9]*)', 1))), 0)"
+    after_point = int(reader.rows(f"SELECT {digits} FROM {opened.relation}")[0][0])
+    if after_point >= MOST_DIGITS:
+        return value
+    exact = f"TRY_CAST(({text}) AS DECIMAL({MOST_DIGITS}, {after_point}))"
+    counts = f"count(DISTINCT {value}), count(DISTINCT {exact}), count({value}), count({exact})"
+    floats, decimals, known, read = reader.rows(f"SELECT {counts} FROM {opened.relation}")[0]
+    return exact if floats < decimals and known == read else value

@@ -73,7 +73,7 @@ class StoredTables(CountingEngine):
                 )
                 for name in sensitive
             }
-        frame = counted.to_pandas()
+        frame = _with_fine_times(counted).to_pandas()
         return ClassCounts(
             classes=frame[list(quasi_identifiers)],
             sizes=frame[PEOPLE].to_numpy(np.int64),
@@ -83,7 +83,7 @@ class StoredTables(CountingEngine):
 
     def _histogram(self, session: Session, query: str) -> pd.DataFrame:
         ordered = f"SELECT class, value, count FROM ({query}) AS counted ORDER BY value NULLS FIRST, class"
-        histogram: pd.DataFrame = session.arrow(ordered).to_pandas()
+        histogram: pd.DataFrame = _with_fine_times(session.arrow(ordered)).to_pandas()
         return histogram
 
     def groups(self, table: Path, recoded: GroupColumns, people: Path | None = None) -> pd.DataFrame:
@@ -158,3 +158,11 @@ class StoredTables(CountingEngine):
         for _ in content.passing(stored_rows(table) if from_file else session.stream(query), PEOPLE):
             pass  # only the hash is wanted
         return content.of(schema, PEOPLE)
+
+
+def _with_fine_times(table: pa.Table) -> pa.Table:
+    """The table with times of day that have nanoseconds as texts, since Python has none of such."""
+    for place, field in enumerate(table.schema):
+        if field.type == pa.time64("ns"):
+            table = table.set_column(place, field.name, table.column(place).cast(pa.string()))
+    return table

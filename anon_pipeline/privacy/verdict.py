@@ -7,7 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from anon_pipeline.engine.base import ClassCounts, Engine
+from anon_pipeline.engine.measured_columns import MOST_DIGITS
 from anon_pipeline.errors import InputError, known_names
 from anon_pipeline.privacy.judge import (
     Finding,
@@ -160,12 +164,29 @@ def _counted(
     named = [*quasi_identifiers, *sensitive]
     if absent := [name for name in named if name not in columns]:
         raise InputError(f"the table has no column {', '.join(absent)}; {known_names(columns, named)}")
+    _refuse_rounded(table, named)
     counts = engine.classes(table, quasi_identifiers, list(sensitive))
     known = {
         name: frame.assign(value=frame["value"].mask(frame["value"].isin(["", *sensitive[name]])))
         for name, frame in counts.sensitive.items()
     }
     return replace(counts, sensitive=known)
+
+
+def _refuse_rounded(table: Path, names: Sequence[str]) -> None:
+    """Refuse decimals that no engine reads by all their digits: people who differ in the last ones would be alike.
+
+    Raises
+    ------
+    InputError
+        For a column with such decimals.
+    """
+    for column in pq.read_schema(table):
+        if column.name in names and pa.types.is_decimal256(column.type) and column.type.precision > MOST_DIGITS:
+            raise InputError(
+                f"{column.name}: is stored as decimals of more than {MOST_DIGITS} digits, of which the last ones "
+                "cannot be compared; store them as texts or in fewer digits"
+            )
 
 
 def _verdict(classes: ClassStatistics, findings: list[Finding], k: int, problems: list[str]) -> Verdict:

@@ -117,3 +117,22 @@ def test_what_a_run_does_not_order_either_is_no_surprise(engine: DuckDBEngine, t
 
 def test_a_column_without_a_value_is_not_said_to_be_written_otherwise(engine: DuckDBEngine, tmp_path: Path) -> None:
     assert judged(engine, tmp_path, [""] * 12, DATE, {}).notes == []
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [str(2**53 + place) for place in range(12)],
+        [str(2**63 - 6 + place) for place in range(12)],
+        [f"{2**53 + place}.5" for place in range(12)],
+        [f"0.{10**20 + place}" for place in range(12)],
+    ],
+    ids=["beyond 2^53", "around 2^63", "with fractions", "small ones"],
+)
+def test_numbers_of_a_text_file_are_as_many_as_stand_in_it(
+    engine: DuckDBEngine, tmp_path: Path, fields: list[str]
+) -> None:
+    """As floats most of them were one value, so that the diversity of such a table was denied."""
+    verdict = judged(engine, tmp_path, fields, NUMBER, {})
+    assert verdict.sensitive["born"]["distinct_l"] == 4
+    assert verdict.findings[1].measured == pytest.approx(4 / 11)  # along their order

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import time
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from anon_pipeline.engine.base import ClassCounts
@@ -261,3 +265,37 @@ def test_an_empty_text_and_what_the_spec_lists_are_no_values(
     if other != "?":
         by_columns = verify_by_columns(engine, tmp_path / "x.parquet", ["q"], 2, ["s"])
         assert by_columns.sensitive["s"] == by_spec.sensitive["s"]
+
+
+@pytest.mark.parametrize(("grouped", "other"), [("at", "ill"), ("ill", "at")])
+def test_times_of_day_are_told_apart_by_their_nanoseconds(
+    engine: DuckDBEngine, tmp_path: Path, grouped: str, other: str
+) -> None:
+    """Python has no such times, and the command ended with an internal error."""
+    times = pa.array([1, 2, 1, 2, None, None], pa.time64("ns"))
+    pq.write_table(pa.table({"at": times, "ill": ["a", "a", "a", "a", "b", "b"]}), tmp_path / "people.parquet")
+    verdict = verify_by_columns(engine, tmp_path / "people.parquet", [grouped], 2, [other])
+    assert verdict.holds
+    assert (verdict.classes, verdict.smallest_class) == ((3, 2) if grouped == "at" else (2, 2))
+    distinct = engine.classes(tmp_path / "people.parquet", ["ill"], ["at"]).sensitive["at"]
+    assert len(distinct) == 3
+
+
+def test_times_of_day_without_nanoseconds_stay_times(engine: DuckDBEngine, tmp_path: Path) -> None:
+    pq.write_table(pa.table({"at": pa.array([time(8, 30)] * 2), "ill": ["a", "b"]}), tmp_path / "people.parquet")
+    assert engine.classes(tmp_path / "people.parquet", ["at"], []).classes["at"].tolist() == [time(8, 30)]
+
+
+@pytest.mark.parametrize(("digits", "is_refused"), [(38, False), (39, True), (76, True)])
+@pytest.mark.parametrize(("grouped", "other"), [("x", "ill"), ("ill", "x")])
+def test_decimals_of_which_digits_are_lost_are_refused(
+    engine: DuckDBEngine, tmp_path: Path, grouped: str, other: str, digits: int, is_refused: bool
+) -> None:
+    """As floats four people who differ were a class of four, at a k of four."""
+    numbers = pa.array([Decimal(10**20 + place) for place in range(4)], pa.decimal256(digits, 0))
+    pq.write_table(pa.table({"x": numbers, "ill": ["a"] * 4}), tmp_path / "people.parquet")
+    if is_refused:
+        with pytest.raises(InputError, match=r"^x: is stored as decimals of more than 38 digits"):
+            verify_by_columns(engine, tmp_path / "people.parquet", [grouped], 4, [other])
+    else:
+        assert verify_by_columns(engine, tmp_path / "people.parquet", [grouped], 4, [other]).holds is (other == "x")
