@@ -17,6 +17,7 @@ from pydantic import Field, model_validator
 from typing_extensions import override
 
 from anon_pipeline.arrays import FloatArray
+from anon_pipeline.errors import InputError
 from anon_pipeline.masking.base import ORDERED, Applied, Columns, ColumnTechnique, Context
 from anon_pipeline.masking.expressions import plain
 from anon_pipeline.masking.numbers import from_floats, to_floats
@@ -104,10 +105,21 @@ class QuantileCode(ColumnTechnique):
             is_mean = self.show == "mean" and int(beyond.sum()) >= 3
             changed[beyond] = values[beyond].mean() if is_mean else limit
         coded = (values < low) | (values > high)
+        if self._are_rounded(column, values, low, high):
+            raise InputError(
+                f"columns.{name}.steps: quantile_code: the largest or the smallest numbers differ only in digits that "
+                "floats do not hold, so nobody would be coded; round them before"
+            )
         masked = from_floats(changed, column.type)
         # Where nothing was coded, whole numbers beyond 2^53 and fine decimals stay exactly as they were.
         masked = pc.if_else(pa.array(coded), masked, column)
         return Applied({name: masked}, facts={"rows_coded": int(coded.sum())})
+
+    def _are_rounded(self, column: pa.Array, values: FloatArray, low: float, high: float) -> bool:
+        """Whether floats take the extremes for one number, so that nobody beyond a limit would be coded."""
+        ends = [np.nanmax(values)] if self.top is not None and not (values > high).any() else []
+        ends += [np.nanmin(values)] if self.bottom is not None and not (values < low).any() else []
+        return any(pc.count_distinct(column.filter(pa.array(values == end))).as_py() > 1 for end in ends)
 
     def _limits(self, known: FloatArray, is_date: bool) -> tuple[float, float]:
         """The lower and the upper limit, as coarse as leaves the lower below the upper."""

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from anon_pipeline.errors import InputError
 from anon_pipeline.masking.quantiles import rounded
 from anon_pipeline_tests.masking.tables import DATE, NUMERIC, masked, step
 
@@ -110,3 +111,20 @@ def test_tails_of_moments_of_one_day_are_coded() -> None:
     days = [datetime(2024, 2, day, 12) for day in range(1, 25)]
     shown, _ = masked(days, DATE, step("quantile_code", bottom=0.05, top=0.05))
     assert (min(shown.to_pylist()), max(shown.to_pylist())) == (datetime(2024, 2, 4), datetime(2024, 2, 22))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.decimal128(30, 0)], ids=str)
+@pytest.mark.parametrize("coded", [{"top": 0.1, "bottom": 0.1}, {"top": 0.1}, {"bottom": 0.1}], ids=str)
+def test_extremes_that_floats_take_for_one_are_refused(kind: pa.DataType, coded: dict[str, float]) -> None:
+    """Nobody was coded, and the largest number was shown as it is."""
+    numbers = pa.array([10**17 + place % 8 for place in range(40)], pa.int64())
+    with pytest.raises(
+        InputError, match=r"columns\.\w+\.steps: quantile_code: .* differ only in digits that floats do not hold"
+    ):
+        masked(numbers.cast(kind), NUMERIC, step("quantile_code", **coded))
+
+
+def test_equal_extremes_are_not_refused() -> None:
+    """Where everybody beyond the limit has the number that is shown, there is nobody to code."""
+    numbers = pa.array([10**17] * 40, pa.decimal128(30, 0))
+    assert masked(numbers, NUMERIC, step("quantile_code", top=0.1))[0].to_pylist() == numbers.to_pylist()
