@@ -31,11 +31,15 @@ def estimate(
     as_json: AsJson = False,
 ) -> None:
     """Estimate how many people have each category of a column under local differential privacy: unbiased, 95 %."""
+    import pyarrow as pa
+
     from anon_pipeline.masking.frequency_estimates import estimate_counts, randomizer_of
 
     step, reported = randomizer_of(_steps(table, column, spec), column), _read(table, column)
     try:
         estimates = estimate_counts(reported, step)
+    except pa.ArrowException:  # its own words quote values
+        raise InputError(f"{table}: column {column}: it holds {reported.type} values, which no step reports") from None
     except ValueError as error:
         raise InputError(f"{table}: column {column}: {error}") from None
     if as_json:

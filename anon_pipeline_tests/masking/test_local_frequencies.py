@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -264,3 +265,24 @@ def test_other_techniques_are_no_randomizers() -> None:
     assert {RandomizedResponse, UnaryEncoding} <= set(LocalRandomizer.__subclasses__())
     with pytest.raises(InputError):
         randomizer_of([step("pram", retention=0.5)], "v")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [
+        pa.array(np.array([1, 2], dtype=np.float16)),
+        pa.array([["a"], ["b"]], pa.list_(pa.string())),
+        pa.array([b"\xff", b"a"], pa.binary()),
+    ],
+    ids=["half floats", "lists", "bytes"],
+)
+def test_values_of_types_that_no_step_reports_are_refused_without_a_word_of_them(
+    tmp_path: Path, answers: pa.Array
+) -> None:
+    """Half floats and lists ended the command with an internal error."""
+    pq.write_table(pa.table({"v": answers}), tmp_path / "data.parquet")
+    steps = [randomizer("randomized_response", 2, ["a", "b"]).model_dump(mode="json")]
+    (tmp_path / "manifest.json").write_text(json.dumps({"spec": {"columns": {"v": {"steps": steps}}}}))
+    ended = CliRunner().invoke(app, ["estimate", str(tmp_path / "data.parquet"), "--column", "v"])
+    assert isinstance(ended.exception, InputError)
+    assert re.search(r"column v: it holds \S+( \S+)? values, which no step reports$", str(ended.exception))
