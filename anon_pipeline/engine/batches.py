@@ -61,7 +61,8 @@ def numbers(column: pa.Array) -> Any:
 
 def may_be_rounded(kind: pa.DataType) -> bool:
     """Whether floats may take two numbers of this type for one."""
-    return bool(pa.types.is_int64(kind) or (pa.types.is_decimal(kind) and kind.precision > EXACT_DIGITS))
+    is_long = pa.types.is_decimal(kind) and kind.precision > EXACT_DIGITS
+    return bool(is_long or pa.types.is_int64(kind) or pa.types.is_uint64(kind))
 
 
 def digits(column: pa.Array) -> pd.Series:

@@ -153,7 +153,7 @@ class SqlEngine(StoredTables):
             kinds = {name: ColumnType.CATEGORICAL if storage[name] == "VARCHAR" else types[name] for name in names}
             select = ", ".join(
                 quoted(name)
-                if kinds[name] is ColumnType.NUMERIC and storage[name].startswith(("BIGINT", "DECIMAL"))
+                if kinds[name] is ColumnType.NUMERIC and storage[name].startswith(("BIGINT", "UBIGINT", "DECIMAL"))
                 else f"{typed.coded(name, kinds[name], storage[name])} AS {quoted(name)}"
                 for name in names
             )

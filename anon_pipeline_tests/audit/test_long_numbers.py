@@ -25,6 +25,7 @@ NUMBERS = {
     "short": pa.array(range(N), pa.int64()),
     "long": pa.array(range(FIRST, FIRST + N), pa.int64()),
     "long, and somebody has none": pa.array([None, *range(FIRST + 1, FIRST + N)], pa.int64()),
+    "beyond 2^63": pa.array(range(2**63, 2**63 + N), pa.uint64()),
     "decimals": pa.array([Decimal(FIRST + number) / 10_000 for number in range(N)], pa.decimal128(38, 10)),
 }
 
@@ -52,10 +53,11 @@ def test_who_alone_has_a_kept_number_is_singled_out_however_long_it_is(tmp_path:
     assert by_column["details"]["by_column"]["visits"] >= 190  # two thirds are in the twin
 
 
-def test_long_numbers_find_people_again_in_an_earlier_release(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["long", "beyond 2^63"])
+def test_long_numbers_find_people_again_in_an_earlier_release(tmp_path: Path, kind: str) -> None:
     """Who the candidates of a person then and now have in common is told by all digits."""
     found = []
-    for name in ("short", "long"):
+    for name in ("short", kind):
         (folder := tmp_path / name).mkdir()
         engine, people = audited(folder, NUMBERS[name])
         former = engine.frame(folder / "stored.parquet", people.types).sort_values("age", ignore_index=True)
