@@ -62,7 +62,7 @@ def test_a_target_that_takes_no_alert_is_told_with_2(home: Home, web: WebServer)
 @pytest.mark.long
 def test_pruning_says_what_would_go(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "data"))
-    with quick_records():
+    with quick_records(home.private):
         ended = run("prune", "--older-than", "30d", "--keep", "1", "--dry-run")
         assert ended.lines[0].startswith("would remove 0 runs of Dagster")
         assert run("prune", "--older-than", "30d").lines[0].startswith("removed 0 runs of Dagster")
@@ -92,7 +92,7 @@ def test_options_of_pruning_go_before_the_settings_of_the_home(
 
     operations(home, "prune: {older_than: 7d, keep: 5}\n")
     monkeypatch.setattr("anon_pipeline.pipeline.automation.pruning.Pruning", pruning)
-    with quick_records():
+    with quick_records(home.private):
         assert sentence("prune", *options) == "enough"
     assert [(policy.older_than, policy.keep) for policy in asked] == [(older_than, keep)]
 
