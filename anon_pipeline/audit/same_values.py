@@ -17,11 +17,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from anon_pipeline.arrays import LARGEST_EXACT
 from anon_pipeline.attack.generalized_values import has_offset, numbers, texts, without_offset
 from anon_pipeline.audit.foreign_columns import DATE
 
-#: Floats hold every whole number up to this one.
-WHOLE = 2**53
 #: From which share of its values on a table shows numbers as people have them, and not other ones.
 MOSTLY = 0.5
 
@@ -37,7 +36,7 @@ def frame_of(content: pa.Table) -> pd.DataFrame:
         column = content.column(field.name)
         if field.type in _LONG and 0 < column.null_count < len(column):
             ends = pc.min_max(column).as_py()
-            if max(abs(ends["min"]), abs(ends["max"])) > WHOLE:
+            if max(abs(ends["min"]), abs(ends["max"])) > LARGEST_EXACT:
                 frame[field.name] = column.to_pandas(types_mapper=_LONG.get)
     return frame
 
@@ -159,7 +158,7 @@ def places(tables: Mapping[str, pd.DataFrame], names: Collection[str]) -> dict[s
 def _loses_digits(column: pd.Series) -> bool:
     """Whether floats would take different numbers of a column for one."""
     if pd.api.types.is_integer_dtype(column.dtype):
-        if not column.notna().any() or max(abs(int(column.min())), abs(int(column.max()))) <= WHOLE:
+        if not column.notna().any() or max(abs(int(column.min())), abs(int(column.max()))) <= LARGEST_EXACT:
             return False
     elif not (column.dtype == object or isinstance(column.dtype, pd.StringDtype)):
         return False

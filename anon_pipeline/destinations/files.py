@@ -21,6 +21,7 @@ import duckdb
 import pandas as pd
 import pyarrow as pa
 
+from anon_pipeline.arrays import LARGEST_EXACT
 from anon_pipeline.destinations.rows import rows_of
 from anon_pipeline.engine.sql import literal
 from anon_pipeline.errors import InputError, Refused
@@ -32,8 +33,6 @@ from anon_pipeline.release.publish import DATA
 Writer = Callable[[pa.RecordBatchReader, Path], int]
 #: A workbook's limits (Microsoft, "Excel specifications and limits"): rows with the header, and letters of a text.
 WORKBOOK_ROWS, WORKBOOK_LETTERS = 1_048_576, 32_767
-#: Whole numbers from here on lose digits as floats, which a workbook, Stata and SPSS have for numbers.
-EXACT = 2**53
 #: The longest name of a variable: letters in Stata, and bytes in SPSS.
 LONGEST_NAME, MOST_BYTES = 32, 64
 DIGITS = "0123456789_"
@@ -209,11 +208,12 @@ def _require_whole(kind: str, file: Path, rows: int) -> None:
 
 
 def _as_float(number: Decimal | int) -> Decimal | None:
-    """The number that is read where a whole number or a decimal is held as a float; None beyond `EXACT`.
+    """The number that is read where a whole number or a decimal is held as a float; None where one loses digits.
 
-    A float is written with the fewest digits that are its own: that of 12.35 is read as 12.35, although it is not that.
+    Workbooks, Stata and SPSS have floats for all numbers. One is written with the fewest digits that are its own: that
+    of 12.35 is read as 12.35, although it is not that.
     """
-    return Decimal(repr(float(number))) if -EXACT < number < EXACT else None
+    return Decimal(repr(float(number))) if -LARGEST_EXACT < number < LARGEST_EXACT else None
 
 
 def _loses_digits(column: pa.ChunkedArray) -> bool:

@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from anon_pipeline.arrays import LARGEST_EXACT
 from anon_pipeline.engine.sql import quoted
 from anon_pipeline.errors import InputError
 from anon_pipeline.spec import ColumnType
@@ -38,8 +39,6 @@ READERS = {
 }
 #: Rows that are read at a time.
 ROWS = 200_000
-#: Whole numbers up to here have no other number between them as floating-point numbers.
-EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -210,7 +209,7 @@ def _number(value: float) -> str:
 def _whole(column: pd.Series[Any]) -> bool:
     values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     values = values[~np.isnan(values)]
-    return bool(((values == np.floor(values)) & (np.abs(values) < EXACT)).all())
+    return bool(((values == np.floor(values)) & (np.abs(values) < LARGEST_EXACT)).all())
 
 
 def _stated_by_labels(file: SurveyFile, types: Mapping[str, ColumnType]) -> set[str]:

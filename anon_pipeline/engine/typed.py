@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 from unicodedata import normalize
 
+from anon_pipeline.arrays import LARGEST_EXACT
 from anon_pipeline.engine.account_negatives import REMEDY, with_usual_sign
 from anon_pipeline.engine.records import is_record
 from anon_pipeline.engine.sql import literal, quoted
@@ -24,8 +25,6 @@ FINE_ZONED = "TIMESTAMPTZ_NS"
 MOMENTS = {"DATE", "TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS", ZONED, FINE_ZONED}
 #: A number beyond this is no measurement of a person, and would overflow in later steps.
 LARGEST = "1e18"
-#: Floats hold every whole number up to this one, and only some beyond it.
-LARGEST_EXACT = 2**53
 #: A float can hold every decimal with so many digits.
 EXACT_DIGITS = 15
 

@@ -16,15 +16,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from anon_pipeline.arrays import BoolArray, IntArray
+from anon_pipeline.arrays import LARGEST_EXACT, BoolArray, IntArray
 from anon_pipeline.distinct import factorized
 from anon_pipeline.errors import InputError
 from anon_pipeline.privacy.statistics import ClassStatistics
 
 #: Column of a population table that counts people; every other column is a quasi-identifier.
 PEOPLE = "#people"
-#: Floats hold every whole number up to this one.
-WHOLE = 2**53
 
 
 def people_in_own_box(
@@ -161,7 +159,7 @@ def _inside(classes: pd.DataFrame, name: str, column: pd.Series) -> tuple[np.nda
         # A whole number is compared as such: as floats, whole numbers beyond 2^53 that differ would be one.
         least, most = number, number
         if np.result_type(low, high) == np.int64 and number.dtype != np.int64:
-            if (np.abs(number) > WHOLE).any():
+            if (np.abs(number) > LARGEST_EXACT).any():
                 raise InputError(
                     f"columns.{name}: the population has numbers beyond 2^53 that it does not store as whole numbers, "
                     "so that several of them look like one; store them as whole numbers, as the source does"
