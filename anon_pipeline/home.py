@@ -307,11 +307,11 @@ def written_folder(final: Path, public: bool = False) -> Iterator[Path]:
         for file in temporary.rglob("*"):
             if file.is_file():
                 file.chmod(0o644 if public else 0o600)
-                _sync(file)
+                sync(file)
         temporary.chmod(0o755 if public else 0o700)
-        _sync(temporary)
+        sync(temporary)
         os.replace(temporary, final)
-        _sync(final.parent)
+        sync(final.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -327,10 +327,10 @@ def written_file(final: Path, public: bool = False) -> Iterator[Path]:
     temporary = Path(name)
     try:
         yield temporary
-        _sync(temporary)
+        sync(temporary)
         temporary.chmod(0o644 if public else 0o600)
         os.replace(temporary, final)
-        _sync(final.parent)
+        sync(final.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -347,7 +347,7 @@ def relink(link: Path, target: str) -> None:
     try:
         (temporary / link.name).symlink_to(target)
         os.replace(temporary / link.name, link)
-        _sync(link.parent)
+        sync(link.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -423,7 +423,8 @@ def fault_of_records(error: BaseException | None) -> str | None:
     return None
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until what a file holds, or which files a folder has, is on the disk for good."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -29,6 +29,8 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy.pool import NullPool, Pool
 
+from anon_pipeline.home import sync
+
 #: Modules of Dagster that make engines. A version of Dagster that has none of them only loses the time.
 MAKE_ENGINES = (
     "dagster._core.storage.event_log.sqlite.sqlite_event_log",
@@ -91,8 +93,8 @@ def _one_wait_for_the_disk(folder: Path) -> Iterator[None]:
         sql.event.remove(sql.Engine, "connect", opened)
         for file in _waits_later:
             # Copied or not, what the log holds is part of the database; it is gone where all of it was copied.
-            with suppress(FileNotFoundError), open(f"{file}-wal", "rb") as log:
-                os.fsync(log.fileno())
+            with suppress(FileNotFoundError):
+                sync(Path(f"{file}-wal"))
 
 
 def _modules() -> Iterator[Any]:

@@ -70,7 +70,7 @@ def test_a_database_that_another_process_has_locked_is_not_waited_for(tmp_path: 
 def waited_for(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The inodes of the files that are written to the disk for good, in their order."""
     files: list[int] = []
-    monkeypatch.setattr(quick_records.os, "fsync", lambda file: files.append(os.fstat(file).st_ino))
+    monkeypatch.setattr(os, "fsync", lambda file: files.append(os.fstat(file).st_ino))
     return files
 
 
