@@ -26,8 +26,7 @@ STRAY_QUOTE = (
     "has a quote within a field that does not begin with one, so that one row could decide where the fields of others "
     "end; write the file again with such fields in quotes, and their own quotes doubled"
 )
-QUOTE, BLANK = ord('"'), ord(" ")
-LINE_ENDS = (b"\n", b"\r")
+QUOTE, BLANK, LINE_END = ord('"'), ord(" "), ord("\n")
 #: The fewest delimiters of a row by which lines within a field are taken for rows.
 FEWEST = 2
 #: Characters that are read at a time.
@@ -68,7 +67,7 @@ def rows_within_fields(source: Source, path: Path, label: str) -> int:
     found, inside, expected, delimiter = 0, False, 0, (source.delimiter or "").encode()
     for text in _whole_lines(source, path, label):
         letters = np.frombuffer(text, dtype=np.uint8)
-        ends = np.flatnonzero(letters == LINE_ENDS[0][0]) + 1
+        ends = np.flatnonzero(letters == LINE_END) + 1
         if not expected:
             header = text[: ends[0]]
             delimiter = delimiter or max((b",", b";", b"\t", b"|"), key=header.count)
@@ -85,15 +84,15 @@ def rows_within_fields(source: Source, path: Path, label: str) -> int:
 
 
 def _whole_lines(source: Source, path: Path, label: str) -> Iterator[bytes]:
-    """The text of a file below what is skipped, in UTF-8, in parts that end with a line; not of a workbook.
+    """The text of a file below what is skipped, in UTF-8 and with one kind of line ends, in parts that end with a line.
 
-    The cells of a workbook are written as a text by ourselves.
+    Nothing of a workbook: its cells are written as a text by ourselves.
     """
     if is_workbook(path):
         return
     with (
         unpacked(path, source.sheet, label) as read,
-        io.TextIOWrapper(read, source.encoding, "replace", newline="") as text,
+        io.TextIOWrapper(read, source.encoding, "replace") as text,
     ):
         for _ in range(source.skip):
             text.readline()
@@ -139,7 +138,7 @@ def _beside(letters: Letters, quotes: IntArray, delimiter: bytes, way: int) -> B
 def _stands(letters: Letters, place: IntArray, delimiter: bytes, way: int) -> BoolArray:
     """Whether a delimiter or a line end stands at each place, read in this direction, shape (n,)."""
     found = np.zeros(len(place), dtype=bool)
-    for text in (delimiter, *LINE_ENDS):
+    for text in (delimiter, bytes([LINE_END])):
         same = np.ones(len(place), dtype=bool)
         for number, letter in enumerate(text if way > 0 else text[::-1]):
             same &= letters[np.clip(place + way * number, 0, len(letters) - 1)] == letter

@@ -36,7 +36,7 @@ def is_closed(folder: Path, text: str, name: str = "people.csv", encoding: str =
     rows=st.lists(st.lists(FIELDS, min_size=2, max_size=3), min_size=1, max_size=5),
     quoted=st.booleans(),
     delimiter=st.sampled_from([",", ";", "\t"]),
-    line_end=st.sampled_from(["\n", "\r\n"]),
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
     block=st.sampled_from([1, 3, 7, 1 << 22]),
 )
 def test_what_a_program_writes_passes_whatever_stands_in_it(
@@ -80,6 +80,7 @@ def test_how_a_file_is_written_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", [3, 1 << 22])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize(
     ("text", "lines"),
     [
@@ -92,8 +93,8 @@ def test_how_a_file_is_written_is_known(tmp_path: Path) -> None:
     ],
 )
 def test_rows_that_a_quote_has_taken_into_a_field_are_counted(
-    text: str, lines: int, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    text: str, lines: int, line_end: str, block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(quoting, "BLOCK", block)
-    (tmp_path / "people.csv").write_text(text)
+    (tmp_path / "people.csv").write_text(text, newline=line_end)
     assert rows_within_fields(Source(path="people.csv"), tmp_path / "people.csv", "people.csv") == lines
