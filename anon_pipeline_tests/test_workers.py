@@ -246,6 +246,17 @@ def test_ctrl_c_while_the_first_process_starts_shows_no_traceback(tmp_path: Path
     assert "KeyboardInterrupt" not in complained
 
 
+def called(folder: Path, asked: str, *lines: str) -> subprocess.CompletedProcess[str]:
+    """A program that runs these lines; `asked` is the text of a module of its tasks. It waits until all have ended."""
+    (folder / "asked.py").write_text(asked)
+    block = "".join(f"    {line}\n" for line in lines)
+    (folder / "caller.py").write_text(
+        f"import asked\nfrom anon_pipeline.workers import Workers\nif __name__ == '__main__':\n{block}"
+    )
+    command, found = [sys.executable, folder / "caller.py"], os.environ | {"PYTHONPATH": str(folder)}
+    return subprocess.run(command, env=found, capture_output=True, text=True, check=True)
+
+
 @pytest.mark.long
 def test_imports_are_done_while_the_caller_does_something_else(tmp_path: Path) -> None:
     """What processes are forked from imports a module that waits for what the caller does next: else both wait."""
@@ -253,19 +264,15 @@ def test_imports_are_done_while_the_caller_does_something_else(tmp_path: Path) -
     (tmp_path / "patient.py").write_text(
         "from pathlib import Path\nHEARD = Path(__file__).with_name('pipe').read_text()\n"
     )
-    (tmp_path / "asked.py").write_text("def heard(_):\n    import patient\n    return patient.HEARD\n")
-    (tmp_path / "caller.py").write_text(
-        "from pathlib import Path\n"
-        "import asked\n"
-        "from anon_pipeline.workers import Workers\n"
-        "if __name__ == '__main__':\n"
-        "    with Workers(2, ['patient']) as workers:\n"
-        "        workers.warm()\n"
-        "        Path(__file__).with_name('pipe').write_text('go on')\n"
-        "        print(workers.map(asked.heard, [(1,), (2,)]))\n"
+    caller = called(
+        tmp_path,
+        "def heard(_):\n    import patient\n    return patient.HEARD\n",
+        "from pathlib import Path",
+        "with Workers(2, ['patient']) as workers:",
+        "    workers.warm()",
+        "    Path(__file__).with_name('pipe').write_text('go on')",
+        "    print(workers.map(asked.heard, [(1,), (2,)]))",
     )
-    command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
-    caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)
     assert caller.stdout == "['go on', 'go on']\n"
 
 
@@ -274,22 +281,16 @@ def test_imports_are_made_once_for_all_processes(tmp_path: Path) -> None:
     """What tasks need also where the caller has it, since no process is a copy of the caller; a checker only else."""
     for name in ("task", "checker", "checker_here"):
         (tmp_path / f"{name}.py").write_text("import os\nIMPORTED_BY = os.getpid()\n")
-    (tmp_path / "asked.py").write_text(
+    caller = called(
+        tmp_path,
         "import os, sys\n"
         "def importers(_):\n"
         "    return [sys.modules[name].IMPORTED_BY == os.getppid() if name in sys.modules else None\n"
-        "            for name in ('task', 'checker', 'checker_here')]\n"
+        "            for name in ('task', 'checker', 'checker_here')]\n",
+        "import checker_here, task",
+        "with Workers(2, imports=['task'], unless_here=['checker', 'checker_here']) as workers:",
+        "    print(workers.map(asked.importers, [(1,), (2,)]))",
     )
-    (tmp_path / "caller.py").write_text(
-        "import asked\n"
-        "from anon_pipeline.workers import Workers\n"
-        "if __name__ == '__main__':\n"
-        "    import checker_here, task\n"
-        "    with Workers(2, imports=['task'], unless_here=['checker', 'checker_here']) as workers:\n"
-        "        print(workers.map(asked.importers, [(1,), (2,)]))\n"
-    )
-    command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
-    caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)
     assert caller.stdout == "[[True, True, None], [True, True, None]]\n"
 
 
@@ -297,16 +298,12 @@ def test_imports_are_made_once_for_all_processes(tmp_path: Path) -> None:
 def test_what_processes_are_forked_from_ends_without_a_word(tmp_path: Path) -> None:
     """It ends after its caller, so what it says would stand below the user's prompt; DuckDB counts what it leaves."""
     (tmp_path / "kept.py").write_text("import duckdb, gc\ngc.freeze()\n")  # as large imports do
-    (tmp_path / "asked.py").write_text("def name(_):\n    return __name__\n")
-    (tmp_path / "caller.py").write_text(
-        "import asked\n"
-        "from anon_pipeline.workers import Workers\n"
-        "if __name__ == '__main__':\n"
-        "    with Workers(2, imports=['kept']) as workers:\n"
-        "        print(workers.map(asked.name, [(1,), (2,)]))\n"
+    caller = called(
+        tmp_path,
+        "def name(_):\n    return __name__\n",
+        "with Workers(2, imports=['kept']) as workers:",
+        "    print(workers.map(asked.name, [(1,), (2,)]))",
     )
-    command, found = [sys.executable, tmp_path / "caller.py"], os.environ | {"PYTHONPATH": str(tmp_path)}
-    caller = subprocess.run(command, env=found, capture_output=True, text=True, check=True)  # until all have ended
     assert caller.stdout == "['asked', 'asked']\n"
     assert caller.stderr == ""
 
